@@ -1,0 +1,65 @@
+"""Every error a user can meet, as one line: where, what is wrong, what to do.
+
+    BeirnlError
+    ├── ConfigError         the experiment file: an unknown key, a value that cannot be
+    ├── DataError           a corpus, queries, qrels or run file: names file and line
+    ├── PrerequisiteError   a package, a model, a key or a GPU that is not there
+    ├── StoreError          the workspace: full, damaged, held by another run, written by a newer version
+    ├── EngineError         an LLM engine that refuses or is unreachable
+    ├── ClusterError        the Ray cluster: a wrong address, resources that it lacks
+    └── StageError          a unit of work that failed; names stage and unit
+
+The command line prints the line and exits with 2; ``--debug`` shows the traceback.
+"""
+
+
+class BeirnlError(Exception):
+    """An error with its place and its remedy.
+
+    Args:
+        what: what is wrong, without a full stop.
+        where: file, ``file:line`` or id that the error is about.
+        remedy: what the user can do, as an imperative clause.
+    """
+
+    def __init__(self, what: str, *, where: object = None, remedy: str | None = None) -> None:
+        self.what, self.where, self.remedy = what, where, remedy
+        place = f"{where}: " if where is not None else ""
+        advice = f"; {remedy}" if remedy else ""
+        super().__init__(" ".join(f"{place}{what}{advice}".split()))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Survive pickling, so that an error raised in a Ray worker reaches the driver whole."""
+        return (_rebuild, (type(self), self.what, self.where and str(self.where), self.remedy))
+
+
+def _rebuild(kind: type[BeirnlError], what: str, where: str | None, remedy: str | None) -> BeirnlError:
+    return kind(what, where=where, remedy=remedy)
+
+
+class ConfigError(BeirnlError):
+    """The experiment file says something that cannot be."""
+
+
+class DataError(BeirnlError):
+    """An input file is malformed."""
+
+
+class PrerequisiteError(BeirnlError):
+    """Something that must be installed, set or present is not."""
+
+
+class StoreError(BeirnlError):
+    """The workspace cannot be read or written."""
+
+
+class EngineError(BeirnlError):
+    """An LLM engine refuses, fails or is unreachable."""
+
+
+class ClusterError(BeirnlError):
+    """The Ray cluster is unreachable or lacks what was asked for."""
+
+
+class StageError(BeirnlError):
+    """A unit of work failed."""

@@ -1,0 +1,167 @@
+"""What an evaluation hands on: records (the JSON contract), and the report that tables and page show."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, NamedTuple
+
+import polars as pl
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+JSON_SCHEMA = "https://json-schema.org/draft/2020-12/schema"
+
+Fraction = Annotated[float, Field(ge=0, le=1)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=(), allow_inf_nan=False)
+
+
+class Conditions(_Strict):
+    """The conditions under which a number holds; what a system has no use for is null (BM25 has no dtype).
+
+    Further fields are allowed (``ann_recall``, ``query_prompt``): text, numbers, booleans or null.
+
+    Attributes:
+        dataset_hash: digest of corpus, queries and qrels.
+        model: encoder or reranker by its registry name.
+        revision: of the model; ``unpinned`` if its source has none.
+        dtype: the model's number format.
+        profile: whose conventions hold, ``paper``, ``mteb`` or a BM25 profile.
+        search: how candidates are found: by BM25, exactly, approximately, or by rescoring a first stage.
+        self_matches: whether hits whose id is the query's were removed.
+        averaging: over what the mean is, ``queries`` or ``parts`` (CQADupStack's forums).
+        versions: packages that compute the number, by name.
+    """
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, str | int | float | bool | None] = Field(init=False)
+
+    dataset_hash: str
+    model: str | None = None
+    revision: str | None = None
+    dtype: str | None = None
+    profile: str | None = None
+    search: Literal["bm25", "exact", "ann", "rerank"]
+    self_matches: Literal["kept", "removed"]
+    averaging: str = "queries"
+    versions: dict[str, str] = Field(default_factory=dict)
+
+
+class Record(_Strict):
+    """One number: a system's value of a measure on a dataset in a language, with its conditions.
+
+    Attributes:
+        dataset: name of the dataset.
+        language: of corpus and queries, ``nl``.
+        system: name under which the system is shown; one row of a table.
+        measure: canonical name, see :func:`beirnl.evaluation.measures.parse`.
+        value: mean over the judged queries, 0 to 1; null if incomplete (parts are missing).
+        queries: number of judged queries.
+        without_relevant: how many of them have no relevant document and count 0.
+        value_with_relevant: mean without those; null if none remain or it was not computed.
+        conditions: see :class:`Conditions`.
+    """
+
+    dataset: str
+    language: str
+    system: str
+    measure: str
+    value: Fraction | None
+    queries: Annotated[int, Field(ge=0)]
+    without_relevant: Annotated[int, Field(ge=0)] = 0
+    value_with_relevant: Fraction | None = None
+    conditions: Conditions
+
+
+class Example(NamedTuple):
+    """One translated row: its status, the source text and the translation."""
+
+    status: str
+    source: str
+    translation: str
+
+
+class Translations(NamedTuple):
+    """How the translation of a dataset went: rows by status, and some of them to look at."""
+
+    counts: Mapping[str, int]
+    examples: Sequence[Example] = ()
+
+
+class RunFile(NamedTuple):
+    """A run in TREC's format that stands beside the report."""
+
+    dataset: str
+    language: str
+    system: str
+    path: str
+
+
+class Timing(NamedTuple):
+    """Time that a stage took on a dataset: seconds of work, and how many units (shards) it did."""
+
+    stage: str
+    dataset: str
+    seconds: float
+    units: int
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything that is shown about one experiment.
+
+    Attributes:
+        name: of the experiment.
+        records: numbers; at most one per dataset, language, system and measure.
+        translations: by dataset.
+        warnings: what a reader must know before trusting a number; one line each.
+        runs: files with the rankings.
+        scores: columns dataset, language, system, query_id, measure, value; gives intervals where present.
+        notes: plain statements, such as the quality that the translating model can have.
+        timings: per stage and dataset.
+    """
+
+    name: str
+    records: Sequence[Record] = ()
+    translations: Mapping[str, Translations] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
+    runs: Sequence[RunFile] = ()
+    scores: pl.DataFrame | None = None
+    notes: Sequence[str] = ()
+    timings: Sequence[Timing] = ()
+
+
+def records_of(
+    summary: pl.DataFrame, *, dataset: str, language: str, system: str, conditions: Conditions
+) -> list[Record]:
+    """Records of one system on one dataset, from the table of :func:`.measures.summarise`."""
+    return [
+        Record(
+            dataset=dataset,
+            language=language,
+            system=system,
+            measure=row["measure"],
+            value=row["mean"],
+            queries=row["queries"],
+            without_relevant=row["without_relevant"],
+            value_with_relevant=row["mean_with_relevant"],
+            conditions=conditions,
+        )
+        for row in summary.iter_rows(named=True)
+    ]
+
+
+_RECORDS = TypeAdapter(tuple[Record, ...])
+
+
+def to_json(records: Iterable[Record]) -> str:
+    """Records as a JSON list that ``report.schema.json`` describes; ends in a line feed."""
+    values = _RECORDS.dump_python(tuple(records), mode="json")
+    return json.dumps(values, ensure_ascii=False, indent=1) + "\n"
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema (2020-12) of :func:`to_json`, from the types; ``report.schema.json`` is its copy."""
+    schema = _RECORDS.json_schema(mode="serialization")
+    return {"$schema": JSON_SCHEMA, "title": "beirnl report", **schema}

@@ -1,0 +1,133 @@
+"""A report as text: tables for a terminal, and Markdown."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from beirnl.evaluation.records import Report
+from beirnl.evaluation.tables import Cell, Column, Table, tables
+
+if TYPE_CHECKING:
+    import rich.console
+    import rich.table
+
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~])")
+_NUMBER_WIDTH = 10  # of a column of values on a terminal, with its border
+_TEXT_LIMIT = 160  # characters of a cell on a terminal
+
+
+def to_markdown(report: Report) -> str:
+    """The report in (GitHub's) Markdown: warnings, notes and every table of :func:`.tables.tables`."""
+    parts = [f"# {_escape(report.name)}"]
+    for heading, lines in (("Warnings", report.warnings), ("Notes", report.notes)):
+        if lines:
+            parts.append("\n".join([f"## {heading}", "", *(f"- {_escape(line)}" for line in lines)]))
+    section = ""
+    for table in tables(report):
+        if table.section != section:
+            section = table.section
+            parts.append(f"## {section}")
+        parts.append(_markdown_table(table))
+    return "\n\n".join(parts) + "\n"
+
+
+def _markdown_table(table: Table) -> str:
+    heads = [_escape(_head(column, " ")) for column in table.columns]
+    aligned = ["--:" if number else "---" for number in _numeric(table)]
+    body = [[_markdown_cell(cell) for cell in row] for row in table.rows]
+    lines = [f"**{_escape(table.title)}**", ""]
+    lines += [f"| {' | '.join(row)} |" for row in (heads, aligned, *body)]
+    below = [table.caption] if table.caption else []
+    below += [f"\\[{letter}\\] {_escape(text)}" for letter, text in table.footnotes]
+    return "\n".join(lines) + "".join(f"\n\n{line}" for line in below)
+
+
+def _markdown_cell(cell: Cell) -> str:
+    text = _escape(cell.text)
+    text = f"**{text}**" if cell.best else text
+    return f"{text} \\[{cell.notes}\\]" if cell.notes else text
+
+
+def _escape(text: str) -> str:
+    return _MARKDOWN.sub(r"\\\1", " ".join(text.split()))
+
+
+def show(report: Report, console: "rich.console.Console") -> None:
+    """Prints the report on a terminal; a table wider than it is printed in several parts."""
+    from rich.text import Text
+
+    for kind, style, lines in (("Warning", "yellow", report.warnings), ("Note", "cyan", report.notes)):
+        for line in lines:
+            console.print(Text.assemble((f"{kind}: ", style), _printable(line)))
+    for table in tables(report):
+        for part in _parts(table, console.width):
+            console.print(_rich_table(part))
+        for letter, text in table.footnotes:
+            console.print(Text(_printable(f"[{letter}] {text}"), style="dim"))
+        if table.caption:
+            console.print(Text(_printable(table.caption), style="dim italic"))
+        console.print()
+
+
+def _rich_table(table: Table) -> "rich.table.Table":
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    made = RichTable(
+        title=Text(_printable(table.title), style="bold"), title_justify="left", box=box.SIMPLE_HEAD
+    )
+    for column, number in zip(table.columns, _numeric(table), strict=True):
+        head = Text(_printable(_head(column, "\n"), keep="\n"))
+        made.add_column(head, justify="right" if number else "left", no_wrap=number, overflow="fold")
+    for row in table.rows:
+        made.add_row(*(_rich_cell(cell) for cell in row))
+    return made
+
+
+def _rich_cell(cell: Cell) -> "rich.text.Text":
+    from rich.text import Text
+
+    text = _printable(cell.text)
+    text = text if len(text) <= _TEXT_LIMIT else text[: _TEXT_LIMIT - 1] + "…"
+    note = f" [{cell.notes}]" if cell.notes else ""
+    return Text.assemble((text, "bold" if cell.best else ""), (note, "dim"))
+
+
+def _parts(table: Table, width: int) -> Iterator[Table]:
+    """The table with at most as many columns of values as the width holds; the first column is repeated."""
+    values = len(table.columns) - 1
+    if not table.columns[-1].group:  # a table of text: its columns wrap
+        yield table
+        return
+    first = max(len(cell.text) for row in table.rows for cell in row[:1]) + 8
+    fit = max(1, (width - first) // _widest(table))
+    measures = len({column.name for column in table.columns[1:]})
+    fit = max(fit // measures * measures, min(fit, measures))  # the measures of a dataset stay together
+    for start in range(1, values + 1, fit):
+        chosen = [0, *range(start, min(start + fit, values + 1))]
+        yield table._replace(
+            columns=[table.columns[at] for at in chosen],
+            rows=[[row[at] for at in chosen] for row in table.rows],
+        )
+
+
+def _widest(table: Table) -> int:
+    heads = [max(len(column.group), len(column.name)) for column in table.columns[1:]]
+    cells = [len(cell.text) + (4 if cell.notes else 0) for row in table.rows for cell in row[1:]]
+    return max(*heads, *cells, _NUMBER_WIDTH - 2) + 2
+
+
+def _head(column: Column, joint: str) -> str:
+    return f"{column.group}{joint}{column.name}" if column.group else column.name
+
+
+def _numeric(table: Table) -> Sequence[bool]:
+    """Which columns hold numbers (or say that one is missing), and are therefore set flush right."""
+    columns = zip(*table.rows, strict=True)
+    return [any(cell.order is not None for cell in column) for column in columns]
+
+
+def _printable(text: str, keep: str = "") -> str:
+    """Text without characters that steer a terminal; texts of datasets and models are not trusted."""
+    return "".join(char if char.isprintable() or char in keep else " " for char in text)

@@ -1,0 +1,26 @@
+"""Executors run the units of a stage: in this process, or in actor pools on a Ray cluster.
+
+With ``beirnl.serve`` and ``jobs/`` this is the only place that imports ray. Both executors have the same outcome:
+they call :func:`beirnl.stages.base.execute`, and receipts are all that counts.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from beirnl.stages.base import Task
+from beirnl.store.artifacts import Receipt
+
+Done = Callable[[Task, Receipt], None]
+
+
+class Executor(Protocol):
+    """Runs tasks of one pool, and tells of each that is done."""
+
+    def run(self, tasks: Sequence[Task], done: Done) -> None:
+        """Run all tasks; they share a stage and a pool. Raises the first error of a unit."""
+
+    def nodes(self) -> int:
+        """Number of machines that run units."""
+
+    def close(self) -> None:
+        """Let go of what was loaded."""

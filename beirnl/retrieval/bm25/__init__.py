@@ -1,0 +1,16 @@
+"""BM25 with the statistics of Lucene, over any number of documents.
+
+An index is built in *units* by parallel processes (:func:`build_unit`), whose files :func:`combine` places
+together as one index with the statistics of all documents; :class:`Bm25Index` searches it.
+
+Tantivy finds candidates. Their scores come from a *forward index* (per document its terms and how often
+they occur), in float64, by Lucene's formula and Lucene's statistics, so that they do not depend on how the
+documents were divided into units.
+"""
+
+from beirnl.retrieval.bm25.build import UnitWriter, build_unit
+from beirnl.retrieval.bm25.combine import combine
+from beirnl.retrieval.bm25.search import Bm25Index
+from beirnl.retrieval.bm25.stats import FieldStats, IndexStats
+
+__all__ = ["Bm25Index", "FieldStats", "IndexStats", "UnitWriter", "build_unit", "combine"]

@@ -1,0 +1,36 @@
+"""The tables that stages exchange, as Arrow schemas, and the one place where title and text are joined."""
+
+import pyarrow as pa
+
+_TEXT = [("row", pa.int64()), ("id", pa.string()), ("title", pa.string()), ("text", pa.string())]
+
+#: Documents. ``row`` is the document's place in the source file (from 0), which publishing restores.
+CORPUS = pa.schema(_TEXT)
+#: Queries have the columns of documents (``title`` stays empty), so that one stage can serve both.
+QUERIES = CORPUS
+#: Relevance judgements; ``relevance`` > 0 is relevant.
+QRELS = pa.schema([("query_id", pa.string()), ("doc_id", pa.string()), ("relevance", pa.int32())])
+#: Ranked results; within a query ordered by score descending, then ``doc_id`` descending (trec_eval's order).
+RUN = pa.schema([("query_id", pa.string()), ("doc_id", pa.string()), ("score", pa.float32())])
+#: What an LLM answered for a row, before any check.
+ANSWERS = pa.schema([*_TEXT, ("answer", pa.string()), ("finish_reason", pa.string())])
+#: Translated rows: CORPUS with the checks' verdict (``ok``, or names of failed checks joined by ``,``).
+TRANSLATED = pa.schema([*_TEXT, ("status", pa.string())])
+#: Per-query values of measures.
+SCORES = pa.schema([("query_id", pa.string()), ("measure", pa.string()), ("value", pa.float64())])
+
+
+def embeddings(dimension: int, dtype: str = "float32") -> pa.Schema:
+    """Vectors of one shard: ``row``, ``id`` and a fixed-size list of ``dimension`` numbers."""
+    return pa.schema(
+        [
+            ("row", pa.int64()),
+            ("id", pa.string()),
+            ("vector", pa.list_(pa.from_numpy_dtype(dtype), dimension)),
+        ]
+    )
+
+
+def join_title_text(title: str, text: str) -> str:
+    """Title and text as one passage, as BEIR joins them: a blank between, none where one is empty."""
+    return f"{title} {text}".strip()

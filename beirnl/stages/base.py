@@ -1,0 +1,117 @@
+"""What a stage is: a function from one unit of its inputs to parts, how many units there are, and what a
+worker loads once. Units are executed here, whatever executor called."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from beirnl.config import Runtime
+from beirnl.errors import StageError
+from beirnl.specs import Spec
+from beirnl.store.artifacts import Artifact, PartWriter, Receipt, attempts_in_run
+from beirnl.store.failpoints import failpoint
+from beirnl.store.files import disk_errors
+from beirnl.store.keys import digest
+
+MAX_DEATHS = 3  # Ray would retry a shard that kills its worker for ever
+
+Inputs = Mapping[str, Artifact]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One unit of one artifact, as it travels to a worker. Rows stay in files."""
+
+    stage: str
+    label: str
+    spec: Spec
+    directory: Path
+    input_directories: dict[str, Path]
+    unit: int
+    run_id: str
+    workspace: Path
+    runtime: Runtime
+
+    @property
+    def inputs(self) -> dict[str, Artifact]:
+        """The artifacts that the unit reads."""
+        return {name: Artifact(path) for name, path in self.input_directories.items()}
+
+
+@dataclass
+class Unit:
+    """What a stage's function sees: the task, its opened inputs, the writer, and what the worker has loaded."""
+
+    task: Task
+    out: PartWriter
+    resource: Any
+    inputs: dict[str, Artifact] = field(default_factory=dict)
+
+    @property
+    def number(self) -> int:
+        """Number of the unit."""
+        return self.task.unit
+
+
+def one_unit(spec: Spec, inputs: Inputs) -> int:
+    """The grain of stages that do all in one piece."""
+    return 1
+
+
+def one_pool(spec: Spec, inputs: Mapping[str, str]) -> str:
+    """The pool of stages whose workers load nothing: all datasets share it."""
+    return ""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A row of the stage table.
+
+    Attributes:
+        name: what ``--only`` and the workspace call it.
+        version: enters the key; raised when the function's result changes.
+        run: makes the parts of one unit.
+        units: number of units, from the spec and the finished inputs.
+        reduce: makes one result of all units' parts, or None.
+        load: what a worker loads once for all units of its pool.
+        pool: units with equal pools share workers; from the spec and the inputs' folders.
+    """
+
+    name: str
+    version: int
+    run: Callable[[Unit], None]
+    units: Callable[[Any, Inputs], int] = one_unit
+    reduce: Callable[[Unit], None] | None = None
+    load: Callable[[Task], Any] | None = None
+    pool: Callable[[Any, Mapping[str, str]], str] = one_pool
+
+    def pool_key(self, task: Task) -> str:
+        """Tasks with equal keys may run in one pool of workers."""
+        folders = {name: str(path) for name, path in task.input_directories.items()}
+        return digest([self.name, self.pool(task.spec, folders)])
+
+
+def execute(stage: Stage, task: Task, resource: Any) -> Receipt:
+    """Run one unit and commit it; a unit that has its receipt is not run again.
+
+    Raises:
+        StageError: the unit has killed its worker ``MAX_DEATHS`` times in this run, or failed unexpectedly.
+    """
+    existing = Artifact(task.directory).receipt(task.unit)
+    if existing:
+        return existing
+    if attempts_in_run(task.directory, task.unit, task.run_id) >= MAX_DEATHS:
+        raise StageError(
+            f"unit {task.unit} has killed its worker {MAX_DEATHS} times",
+            where=f"{task.stage} {task.label}",
+            remedy="look at the worker's log; lower batch_size or give a worker more memory",
+        )
+    with disk_errors(task.directory):
+        out = PartWriter(task.directory, task.unit, task.run_id)
+        failpoint("before-part", task.unit)
+        unit = Unit(task, out, resource, task.inputs)
+        function = stage.run if task.unit >= 0 else stage.reduce
+        assert function is not None, f"{stage.name} has no reduction"
+        function(unit)
+        return out.commit()

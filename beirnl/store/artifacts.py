@@ -1,0 +1,305 @@
+"""Artifacts: a directory of parts, the receipts that commit them, and the manifest that closes it.
+
+    <artifact>/
+      part-00042-00-<attempt>.parquet, or a directory of that name
+      receipts/00042.json, receipts/reduced.json
+      attempts/00042-<run>-<attempt>
+      manifest.json                                   written last; then only it is read
+"""
+
+import json
+import os
+import shutil
+import socket
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict
+
+from beirnl.errors import StoreError
+from beirnl.store.failpoints import failpoint
+from beirnl.store.files import disk_errors, fsync_path, write_atomically
+from beirnl.store.keys import digest, file_sha256
+from beirnl.store.parquet import read_table
+
+FORMAT = 1
+REDUCE = -1  # the unit number of an artifact's reduction
+
+
+class Part(BaseModel):
+    """A file or directory that a receipt has committed."""
+
+    model_config = ConfigDict(frozen=True)
+    file: str
+    rows: int
+    sha256: str
+
+
+class Receipt(BaseModel):
+    """What one unit made: its parts, how many rows went in and out, and what there is to tell."""
+
+    model_config = ConfigDict(frozen=True)
+    unit: int
+    attempt: str
+    parts: tuple[Part, ...]
+    rows_in: int = 0
+    rows_out: int = 0
+    counts: dict[str, int] = {}
+    warnings: tuple[str, ...] = ()
+    seconds: float = 0.0
+    finished: float = 0.0
+    worker: str = ""
+
+
+class InputRef(BaseModel):
+    """An input of an artifact: its key, and the digest of its content when it was read."""
+
+    key: str
+    content: str
+
+
+class Manifest(BaseModel):
+    """The closing record of an artifact."""
+
+    format: int = FORMAT
+    stage: str
+    label: str
+    key: str
+    spec: dict[str, Any]
+    inputs: dict[str, InputRef]
+    versions: dict[str, str]
+    content: str
+    receipts: tuple[Receipt, ...]
+    reduced: Receipt | None = None
+
+
+def receipt_name(unit: int) -> str:
+    """File name of a unit's receipt."""
+    return "reduced.json" if unit == REDUCE else f"{unit:05d}.json"
+
+
+class Artifact:
+    """What a stage has made under one key, read through its manifest (or receipts while it grows)."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = Path(directory)
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        """The manifest; StoreError where the artifact is not finished or was written by a newer version."""
+        manifest = self.find_manifest()
+        if manifest is None:
+            raise StoreError("has no manifest", where=self.directory, remedy="run the stage that makes it")
+        return manifest
+
+    def find_manifest(self) -> Manifest | None:
+        """The manifest, or None while the artifact is not finished."""
+        path = self.directory / "manifest.json"
+        try:
+            data = json.loads(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except ValueError as error:
+            raise StoreError("is not JSON", where=path, remedy="delete the artifact's folder") from error
+        if data.get("format", 0) > FORMAT:
+            raise StoreError(
+                f"was written by a newer version (format {data['format']}, this one reads {FORMAT})",
+                where=path,
+                remedy="upgrade beirnl or use another workspace",
+            )
+        return Manifest.model_validate(data)
+
+    def committed(self) -> set[str]:
+        """Names of the receipts that are in place."""
+        folder = self.directory / "receipts"
+        return {name for name in os.listdir(folder) if name.endswith(".json")} if folder.is_dir() else set()
+
+    def receipt(self, unit: int) -> Receipt | None:
+        """The receipt of a unit, or None where it is pending."""
+        try:
+            data = (self.directory / "receipts" / receipt_name(unit)).read_bytes()
+        except FileNotFoundError:
+            return None
+        return Receipt.model_validate_json(data)
+
+    def receipts(self) -> list[Receipt]:
+        """All receipts of units in order, from the manifest where there is one."""
+        if manifest := self.find_manifest():
+            return list(manifest.receipts)
+        units = sorted(int(name[:5]) for name in self.committed() if name != "reduced.json")
+        return [receipt for unit in units if (receipt := self.receipt(unit))]
+
+    @cached_property
+    def parts(self) -> list[Part]:
+        """The parts of all units, in order of unit."""
+        return [part for receipt in self.manifest.receipts for part in receipt.parts]
+
+    @property
+    def rows(self) -> int:
+        """Number of rows in all parts."""
+        return sum(part.rows for part in self.parts)
+
+    def path(self, part: Part) -> Path:
+        """Path of a part, its checksum verified (once per process)."""
+        path = self.directory / part.file
+        _verify(str(path), part.sha256)
+        return path
+
+    def read(self, number: int) -> pa.Table:
+        """Part ``number`` as an Arrow table."""
+        return read_table(self.path(self.parts[number]))
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Every part in turn."""
+        for number in range(len(self.parts)):
+            yield self.read(number)
+
+    def table(self) -> pa.Table:
+        """All parts as one table; for artifacts that are known to be small. The reduction where there is one."""
+        if self.manifest.reduced:
+            return self.read_reduced()
+        return pa.concat_tables(list(self.tables()))
+
+    def read_reduced(self) -> pa.Table:
+        """The reduction as an Arrow table."""
+        return read_table(self.reduced_path())
+
+    def reduced_path(self) -> Path:
+        """Path of the reduction, its checksum verified."""
+        reduced = self.manifest.reduced
+        if reduced is None:
+            raise StoreError("has not been reduced", where=self.directory)
+        return self.path(reduced.parts[0])
+
+    def unit_paths(self) -> list[Path]:
+        """Paths of the first part of every committed unit, before the manifest: what a reduction reads."""
+        return [self.directory / receipt.parts[0].file for receipt in self.receipts()]
+
+
+@lru_cache(maxsize=4096)
+def _verify(path: str, sha256: str) -> None:
+    try:
+        found = file_sha256(Path(path))
+    except FileNotFoundError as error:
+        raise StoreError(
+            "is missing", where=path, remedy="delete the artifact's folder and run again"
+        ) from error
+    if found != sha256:
+        raise StoreError(
+            "has another checksum than its receipt",
+            where=path,
+            remedy="delete the artifact's folder and run again",
+        )
+
+
+@dataclass
+class OpenPart:
+    """A part that is being written."""
+
+    path: Path
+    rows: int = 0
+
+
+class PartWriter:
+    """Writes the parts of one unit and commits them by their receipt.
+
+    Args:
+        directory: the artifact's directory.
+        unit: number of the unit, or ``REDUCE``.
+        run_id: identifies the driver, so that attempts are counted per run.
+    """
+
+    def __init__(self, directory: Path, unit: int, run_id: str) -> None:
+        self._directory, self.unit = directory, unit
+        self.attempt = uuid.uuid4().hex[:8]
+        self.counts: dict[str, int] = {}
+        self.warnings: list[str] = []
+        self.rows_in = 0
+        self._parts: list[OpenPart] = []
+        self._start = time.monotonic()
+        self._marker = directory / "attempts" / f"{receipt_name(unit)[:-5]}-{run_id}-{self.attempt}"
+        with disk_errors(directory):
+            self._marker.parent.mkdir(parents=True, exist_ok=True)
+            self._marker.touch()
+
+    def open(self, suffix: str = ".parquet", rows: int = 0) -> "OpenPart":
+        """The next part, which the caller writes to its path and whose ``rows`` it may still raise."""
+        stem = "reduced" if self.unit == REDUCE else f"{self.unit:05d}"
+        name = f"part-{stem}-{len(self._parts):03d}-{self.attempt}{suffix}"
+        self._parts.append(OpenPart(self._directory / name, rows))
+        return self._parts[-1]
+
+    def write(self, table: pa.Table, schema: pa.Schema) -> None:
+        """Write ``table`` as the next part, cast to ``schema``."""
+        import pyarrow.parquet as pq
+
+        pq.write_table(table.cast(schema), self.open(rows=table.num_rows).path, compression="zstd")
+
+    def count(self, name: str, number: int = 1) -> None:
+        """Add to a count that the receipt will hold."""
+        self.counts[name] = self.counts.get(name, 0) + number
+
+    def commit(self) -> Receipt:
+        """Flush the parts, then put the receipt in place: from here on the unit is done."""
+        for part in self._parts:
+            _flush(part.path)
+        fsync_path(self._directory)
+        failpoint("after-part", self.unit)
+        receipt = Receipt(
+            unit=self.unit,
+            attempt=self.attempt,
+            parts=tuple(
+                Part(file=part.path.name, rows=part.rows, sha256=file_sha256(part.path))
+                for part in self._parts
+            ),
+            rows_in=self.rows_in,
+            rows_out=sum(part.rows for part in self._parts),
+            counts=self.counts,
+            warnings=tuple(self.warnings),
+            seconds=round(time.monotonic() - self._start, 3),
+            finished=round(time.time(), 3),
+            worker=f"{socket.gethostname()}:{os.getpid()}",
+        )
+        target = self._directory / "receipts" / receipt_name(self.unit)
+        write_atomically(target, receipt.model_dump_json().encode())
+        failpoint("after-receipt", self.unit)
+        self._marker.unlink(missing_ok=True)
+        return receipt
+
+
+def _flush(path: Path) -> None:
+    if path.is_dir():
+        for file in path.rglob("*"):
+            if file.is_file():
+                fsync_path(file)
+    fsync_path(path)
+
+
+def attempts_in_run(directory: Path, unit: int, run_id: str) -> int:
+    """How often this run has begun a unit without finishing it."""
+    folder = directory / "attempts"
+    start = f"{receipt_name(unit)[:-5]}-{run_id}-"
+    return sum(name.startswith(start) for name in os.listdir(folder)) if folder.is_dir() else 0
+
+
+def close_artifact(directory: Path, manifest: Manifest) -> None:
+    """Write the manifest, then remove what no receipt names (parts of dead attempts, markers)."""
+    write_atomically(directory / "manifest.json", manifest.model_dump_json(indent=1).encode())
+    receipts = [*manifest.receipts, *([manifest.reduced] if manifest.reduced else [])]
+    named = {part.file for receipt in receipts for part in receipt.parts}
+    for entry in directory.iterdir():
+        if entry.name.startswith("part-") and entry.name not in named:
+            shutil.rmtree(entry) if entry.is_dir() else entry.unlink(missing_ok=True)
+    shutil.rmtree(directory / "attempts", ignore_errors=True)
+
+
+def content_digest(receipts: list[Receipt], reduced: Receipt | None) -> str:
+    """Digest of an artifact's content: of the checksums of its parts in order."""
+    everything = [*receipts, *([reduced] if reduced else [])]
+    return digest([part.sha256 for receipt in everything for part in receipt.parts])

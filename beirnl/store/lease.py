@@ -1,0 +1,144 @@
+"""One driver at a time on a workspace: a lease with a counter that its holder renews.
+
+An observer judges a lease stale by its own monotonic clock, when the counter has not moved for ``STALE``
+seconds; clocks of two machines are never compared. A holder on the same host whose process is gone is stale at
+once, so that a killed run can be taken up without waiting.
+"""
+
+import contextlib
+import json
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from beirnl.errors import StoreError
+from beirnl.store.files import disk_errors, write_atomically
+
+RENEW, STALE = 10.0, 60.0
+
+
+def _process_start(pid: int) -> str | None:
+    """Start time of a live process in clock ticks since boot (Linux), None where there is no such process."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        fields = stat.rsplit(")", 1)[1].split()
+        return None if fields[0] == "Z" else fields[19]
+    except FileNotFoundError:
+        return None if Path("/proc/self").exists() else "unknown"
+    except (OSError, IndexError):
+        return "unknown"
+
+
+def _alive_here(holder: dict[str, Any]) -> bool | None:
+    """Whether the holder lives; None if it is on another host, where only its counter can tell."""
+    if holder.get("host") != socket.gethostname():
+        return None
+    start = _process_start(int(holder["pid"]))
+    return start is not None and start in (holder.get("start"), "unknown")
+
+
+class Lease:
+    """Context manager that holds the lease of a workspace.
+
+    Args:
+        path: the lease file.
+        say: called with a line for the user while another holder is being watched.
+
+    Raises:
+        StoreError: another run holds the workspace; names it.
+    """
+
+    def __init__(self, path: Path, say: Callable[[str], None] = lambda _: None) -> None:
+        self._path, self._say = path, say
+        self._me = {
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "start": _process_start(os.getpid()),
+            "token": uuid.uuid4().hex,
+        }
+        self._stop = threading.Event()
+        self._counter = 0
+
+    def __enter__(self) -> "Lease":
+        with disk_errors(self._path):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            while not self._create():
+                self._wait_or_refuse()
+        threading.Thread(target=self._renew, daemon=True, name="lease").start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        holder = self.holder(self._path)
+        if holder and holder.get("token") == self._me["token"]:
+            self._path.unlink(missing_ok=True)
+
+    @staticmethod
+    def holder(path: Path) -> dict[str, Any] | None:
+        """Who holds the lease at ``path``, or None."""
+        try:
+            return dict(json.loads(path.read_bytes()))
+        except FileNotFoundError:
+            return None
+        except ValueError:
+            return {"host": "unknown", "pid": 0, "counter": -1}
+
+    @staticmethod
+    def is_live(path: Path) -> bool:
+        """Whether a lease is held, as far as this host can tell at once."""
+        holder = Lease.holder(path)
+        return holder is not None and _alive_here(holder) is not False
+
+    def _create(self) -> bool:
+        try:
+            descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        except FileExistsError:
+            return False
+        with os.fdopen(descriptor, "w") as file:
+            json.dump({**self._me, "counter": 0}, file)
+        return True
+
+    def _wait_or_refuse(self) -> None:
+        """Remove a stale lease, or refuse where its holder lives."""
+        first = self.holder(self._path)
+        if first is None:
+            return
+        alive = _alive_here(first)
+        name = f"process {first.get('pid')} on {first.get('host')}"
+        if alive is None:
+            self._say(f"the workspace was held by {name}; watching for {STALE:.0f} s whether it still runs")
+            alive = self._counter_moves(first)
+        if alive:
+            raise StoreError(
+                f"another run holds this workspace: {name}",
+                where=self._path.parent,
+                remedy="wait for it, stop it, or use another workspace",
+            )
+        now = self.holder(self._path)
+        if now and now.get("token") == first.get("token"):
+            self._path.unlink(missing_ok=True)
+
+    def _counter_moves(self, first: dict[str, Any]) -> bool:
+        end = time.monotonic() + STALE
+        while time.monotonic() < end:
+            time.sleep(min(2.0, STALE / 10))
+            if self.holder(self._path) != first:
+                return True
+        return False
+
+    def _renew(self) -> None:
+        while not self._stop.wait(RENEW):
+            holder = self.holder(self._path)
+            if not holder or holder.get("token") != self._me["token"]:
+                return
+            self._counter += 1
+            with contextlib.suppress(OSError):  # a full disk is met, and told, by the stage that writes
+                write_atomically(self._path, json.dumps({**self._me, "counter": self._counter}).encode())

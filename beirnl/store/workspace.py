@@ -1,0 +1,57 @@
+"""The workspace: where artifacts, the journal, reports and the locks of experiments lie."""
+
+import json
+import shutil
+from pathlib import Path
+
+from beirnl.store.artifacts import Artifact
+from beirnl.store.files import disk_errors, write_atomically
+from beirnl.store.keys import FileDigests
+from beirnl.store.lease import Lease
+
+
+class Workspace:
+    """A workspace folder.
+
+    Args:
+        root: the folder; it is made when something is first written.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @property
+    def journal(self) -> Path:
+        """Folder of answers already paid for."""
+        return self.root / "journal"
+
+    @property
+    def lease_path(self) -> Path:
+        """The file by which a run holds the workspace."""
+        return self.root / "lease.json"
+
+    def artifact(self, stage: str, label: str, key: str) -> Artifact:
+        """The artifact that ``stage`` makes for ``label`` (``dataset/language``) under ``key``."""
+        return Artifact(self.root / "artifacts" / stage / label / key)
+
+    def discard(self, artifact: Artifact) -> None:
+        """Remove an artifact that is stale."""
+        shutil.rmtree(artifact.directory, ignore_errors=True)
+
+    def digests(self) -> FileDigests:
+        """Digests of input files, remembered in this workspace."""
+        return FileDigests(self.root / "digests.json")
+
+    def report_folder(self, experiment: str) -> Path:
+        """Where the written reports of an experiment lie."""
+        return self.root / "reports" / experiment
+
+    def lock(self, experiment: str, keys: dict[str, str]) -> None:
+        """Record which keys the names of an experiment stand for."""
+        path = self.root / "experiments" / f"{experiment}.lock.json"
+        with disk_errors(self.root):
+            write_atomically(path, json.dumps(keys, indent=1, sort_keys=True).encode())
+
+    def is_running(self) -> bool:
+        """Whether a run holds the workspace now."""
+        return Lease.is_live(self.lease_path)

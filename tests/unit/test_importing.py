@@ -1,0 +1,57 @@
+"""Partition by content, duplicates, agreement of corpus, queries and qrels."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from beirnl.datasets.beir import Record
+from beirnl.datasets.importing import Partitioner, shard_count, shard_of, text_digest
+from beirnl.errors import DataError
+
+
+@given(st.lists(st.tuples(st.text(max_size=5), st.text(max_size=5)), max_size=40), st.sampled_from([1, 2, 8, 64]))
+def test_every_row_lands_once_and_equal_texts_meet(texts, shards):
+    written: dict[int, list[dict]] = {}
+    partitioner = Partitioner(shards, lambda shard, table: written.setdefault(shard, []).extend(table.to_pylist()))
+    for row, (title, text) in enumerate(texts):
+        partitioner.add(row, Record(row + 1, f"d{row}", title, text))
+    partitioner.flush()
+    rows = [row for part in written.values() for row in part]
+    assert sorted(row["row"] for row in rows) == list(range(len(texts)))
+    places: dict[tuple, set[int]] = {}
+    for shard, part in written.items():
+        assert [row["row"] for row in part] == sorted(row["row"] for row in part)
+        for row in part:
+            places.setdefault((row["title"], row["text"]), set()).add(shard)
+    assert all(len(found) == 1 for found in places.values())
+
+
+@given(st.text(), st.text())
+def test_a_shard_of_more_shards_lies_inside_a_shard_of_fewer(title, text):
+    content = text_digest(title, text)
+    assert shard_of(content, 64) // 8 == shard_of(content, 8)
+    assert shard_of(content, 1) == 0
+
+
+@pytest.mark.parametrize(("documents", "shards"), [(0, 1), (10_000, 1), (10_001, 2), (5_420_000, 1024)])
+def test_the_number_of_shards_is_a_power_of_two(documents, shards):
+    assert shard_count(documents, 10_000) == shards
+
+
+def test_one_id_with_two_texts_names_both_lines(tmp_path):
+    partitioner = Partitioner(4, lambda shard, table: None)
+    for line, text in ((1, "a"), (2, "b"), (5, "c")):
+        partitioner.add(line, Record(line, "x" if text != "b" else "y", "", text))
+    partitioner.flush()
+    with pytest.raises(DataError, match="'x' has two texts, in lines 1 and 5"):
+        partitioner.duplicates(tmp_path)
+
+
+def test_one_id_with_one_text_is_reported():
+    partitioner = Partitioner(4, lambda shard, table: None)
+    for line in (1, 2):
+        partitioner.add(line, Record(line, "x", "t", "a"))
+    partitioner.flush()
+    assert partitioner.duplicates(Path("corpus.jsonl")) == ["x"]

@@ -1,0 +1,153 @@
+import numpy as np
+import pytest
+
+from beirnl.errors import ConfigError, EngineError, PrerequisiteError
+from beirnl.registry import resolve_model
+from beirnl.retrieval.encoders import load_encoder
+from beirnl.retrieval.reranking import load_reranker
+from beirnl.specs import EncoderSpec, RerankerSpec
+
+WORDS = ["water", "boils", "at", "degrees", "vaccine", "trains", "immune", "system"]
+WORDS += ["court", "sets", "fine", "what", "the", "how", "does"]
+PAIRS = [
+    ("what boils", "water boils at the degrees"),
+    ("what trains the immune system", "vaccine trains the immune system"),
+    ("how does the court", "the court sets the fine " * 10),
+    ("what boils", "the court sets the fine"),
+    ("what", ""),
+    ("", "water"),
+]
+
+
+def write_bert(folder, *, labels=1, head=True):
+    """A tiny BERT with random weights; with ``head`` one that scores pairs."""
+    import torch
+    from transformers import BertConfig, BertForSequenceClassification, BertModel, BertTokenizerFast
+
+    torch.manual_seed(0)
+    folder.mkdir()
+    vocabulary = folder / "vocab.txt"
+    vocabulary.write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]))
+    tokenizer = BertTokenizerFast(vocab=str(vocabulary), model_max_length=64)
+    config = BertConfig(
+        vocab_size=len(WORDS) + 5,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=64,
+        initializer_range=0.5,
+        num_labels=labels,
+    )
+    model = (BertForSequenceClassification if head else BertModel)(config)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return model.eval(), tokenizer
+
+
+def load(folder, **settings):
+    spec = RerankerSpec(kind="cross-encoder", model=resolve_model(str(folder), "reranker"), **settings)
+    return load_reranker(spec, device="cpu", threads=2)
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models") / "bert"
+    return folder, *write_bert(folder)
+
+
+def logits(model, tokenizer, pairs):
+    import torch
+
+    with torch.no_grad():
+        return [
+            model(**tokenizer([query], [document], truncation=True, return_tensors="pt")).logits.item()
+            for query, document in pairs
+        ]
+
+
+def test_scores_are_the_logits_of_a_direct_forward_pass_in_input_order(bert):
+    folder, model, tokenizer = bert
+    expected = logits(model, tokenizer, PAIRS)
+    scores = load(folder, batch_size=4).score(PAIRS)
+    assert scores.dtype == np.float32
+    assert np.ptp(expected) > 0.1, "the pairs must differ for this test to show anything"
+    np.testing.assert_allclose(scores, expected, atol=1e-5)
+    np.testing.assert_allclose(load(folder, batch_size=1).score(PAIRS), expected, atol=1e-5)
+
+
+def test_scores_do_not_depend_on_the_order_of_the_pairs(bert):
+    reranker = load(bert[0], batch_size=2)
+    assert np.array_equal(reranker.score(PAIRS)[::-1], reranker.score(PAIRS[::-1]))
+    assert np.array_equal(reranker.score(PAIRS + PAIRS), np.tile(reranker.score(PAIRS), 2))
+
+
+def test_prompts_stand_in_front(bert):
+    folder, model, tokenizer = bert
+    scores = load(folder, query_prompt="how ", document_prompt="the ").score(PAIRS[:3])
+    expected = logits(
+        model, tokenizer, [(f"how {query}", f"the {document}") for query, document in PAIRS[:3]]
+    )
+    np.testing.assert_allclose(scores, expected, atol=1e-5)
+
+
+def test_long_documents_are_cut_at_the_limit(bert):
+    folder, model, tokenizer = bert
+    huge = [("what boils", "water boils at the degrees " * 20_000)]
+    np.testing.assert_allclose(load(folder).score(huge), logits(model, tokenizer, huge), atol=1e-5)
+    shorter = load(folder, max_tokens=16).score(huge)
+    tokenizer.model_max_length = 16
+    np.testing.assert_allclose(shorter, logits(model, tokenizer, huge), atol=1e-5)
+    tokenizer.model_max_length = 64
+    with pytest.raises(ConfigError, match="max_tokens is 65 and the model has 64 positions"):
+        load(folder, max_tokens=65)
+
+
+def test_no_pairs(bert):
+    assert load(bert[0]).score([]).shape == (0,)
+
+
+def test_a_model_without_a_head_is_refused(tmp_path):
+    write_bert(tmp_path / "bare", head=False)
+    with pytest.raises(ConfigError, match="no classification head"):
+        load(tmp_path / "bare")
+
+
+def test_a_classifier_of_three_classes_is_refused(tmp_path):
+    write_bert(tmp_path / "nli", labels=3)
+    with pytest.raises(ConfigError, match="3 numbers for a pair"):
+        load(tmp_path / "nli")
+
+
+def test_a_bi_encoder_is_refused_as_cross_encoder():
+    try:
+        spec = RerankerSpec(kind="cross-encoder", model=resolve_model("paraphrase-MiniLM-L3-v2", "encoder"))
+        with pytest.raises(ConfigError, match='use kind = "bi-encoder"'):
+            load_reranker(spec, device="cpu")
+    except PrerequisiteError as error:
+        pytest.skip(str(error))
+
+
+def test_broken_weights_are_an_error(tmp_path):
+    model, _ = write_bert(tmp_path / "broken")
+    model.classifier.weight.data.fill_(float("nan"))
+    model.save_pretrained(tmp_path / "broken")
+    with pytest.raises(EngineError, match="NaN"):
+        load(tmp_path / "broken").score(PAIRS)
+
+
+def test_bi_encoder_scores_are_cosines():
+    model = resolve_model("all-MiniLM-L6-v2", "encoder")
+    prompts = {"query_prompt": "query: ", "document_prompt": "passage: "}
+    try:
+        encoder = load_encoder(EncoderSpec(model=model, **prompts), device="cpu", threads=2)
+    except PrerequisiteError as error:
+        pytest.skip(str(error))
+    reranker = load_reranker(RerankerSpec(kind="bi-encoder", model=model, **prompts), device="cpu", threads=2)
+    scores = reranker.score(PAIRS)
+    queries = encoder.encode([query for query, _ in PAIRS], "query").vectors
+    documents = encoder.encode([document for _, document in PAIRS], "document").vectors
+    np.testing.assert_allclose(scores, (queries * documents).sum(axis=1), atol=1e-5)
+    assert scores.dtype == np.float32
+    assert scores[0] > scores[3], "the document about boiling water answers what boils"
+    assert reranker.score([]).shape == (0,)

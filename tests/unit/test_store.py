@@ -1,0 +1,198 @@
+"""Keys, artifacts, the journal and the lease."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pyarrow as pa
+import pytest
+
+from beirnl.errors import StoreError
+from beirnl.schema import QRELS
+from beirnl.specs import Bm25Spec, EncoderSpec, ModelRef
+from beirnl.store import lease as lease_module
+from beirnl.store.artifacts import REDUCE, Artifact, Manifest, PartWriter, close_artifact, content_digest
+from beirnl.store.files import disk_errors, write_atomically
+from beirnl.store.journal import Entry, Journal
+from beirnl.store.keys import FileDigests, artifact_key, file_sha256
+from beirnl.store.lease import Lease
+
+ROWS = pa.table([["q"], ["d"], [1]], schema=QRELS)
+
+
+def written(folder, unit=0, table=ROWS):
+    out = PartWriter(folder, unit, "run")
+    out.write(table, QRELS)
+    return out.commit()
+
+
+def closed(folder, *receipts):
+    manifest = Manifest(
+        stage="s", label="l", key="k", spec={}, inputs={}, versions={},
+        content=content_digest(list(receipts), None), receipts=receipts,
+    )
+    close_artifact(folder, manifest)
+    return Artifact(folder)
+
+
+def test_defaults_are_not_in_the_key():
+    model = ModelRef(name="m", source="path:/m")
+    plain = EncoderSpec(model=model)
+    assert artifact_key("embed", 1, plain, {}) == artifact_key("embed", 1, EncoderSpec(model=model, dtype="float32"), {})
+    others = [
+        artifact_key("embed", 1, EncoderSpec(model=model, dtype="float16"), {}),
+        artifact_key("embed", 2, plain, {}),
+        artifact_key("embed", 1, plain, {"rows": "x"}),
+        artifact_key("search", 1, plain, {}),
+        artifact_key("embed", 1, Bm25Spec(), {}),
+    ]
+    assert len({artifact_key("embed", 1, plain, {}), *others}) == 6
+
+
+def test_a_part_without_a_receipt_is_not_read_and_is_removed_at_the_end(tmp_path):
+    zombie = PartWriter(tmp_path, 0, "run")
+    zombie.write(ROWS, QRELS)
+    assert Artifact(tmp_path).receipts() == []
+    receipt = written(tmp_path)
+    artifact = closed(tmp_path, receipt)
+    assert [p.name for p in tmp_path.glob("part-*")] == [receipt.parts[0].file]
+    assert artifact.table().equals(ROWS) and artifact.rows == 1
+
+
+def test_a_zombie_that_commits_late_leaves_a_readable_part(tmp_path):
+    zombie = PartWriter(tmp_path, 0, "run")
+    zombie.write(ROWS, QRELS)
+    written(tmp_path)
+    zombie.commit()
+    receipts = Artifact(tmp_path).receipts()
+    assert len(receipts) == 1 and closed(tmp_path, *receipts).table().equals(ROWS)
+
+
+def test_a_changed_or_missing_part_is_named(tmp_path):
+    receipt = written(tmp_path / "a")
+    artifact = closed(tmp_path / "a", receipt)
+    part = tmp_path / "a" / receipt.parts[0].file
+    part.write_bytes(part.read_bytes()[:-1] + b"x")
+    with pytest.raises(StoreError, match="another checksum"):
+        artifact.table()
+    part.unlink()
+    with pytest.raises(StoreError, match=f"{part.name}: is missing"):
+        Artifact(tmp_path / "a").table()
+
+
+def test_a_manifest_of_a_newer_version_is_refused(tmp_path):
+    (tmp_path / "manifest.json").write_text(json.dumps({"format": 99}))
+    with pytest.raises(StoreError, match="newer version"):
+        Artifact(tmp_path).find_manifest()
+
+
+def test_the_reduction_is_not_a_unit(tmp_path):
+    receipt, reduced = written(tmp_path), written(tmp_path, REDUCE)
+    assert [r.unit for r in Artifact(tmp_path).receipts()] == [0]
+    assert Artifact(tmp_path).receipt(REDUCE) == reduced
+    assert content_digest([receipt], reduced) != content_digest([receipt], None)
+
+
+def test_a_directory_has_a_checksum_of_all_its_files(tmp_path):
+    (tmp_path / "a").write_text("x")
+    before = file_sha256(tmp_path)
+    (tmp_path / "b").write_text("")
+    assert file_sha256(tmp_path) != before
+
+
+def test_file_digests_notice_a_change(tmp_path):
+    path, memory = tmp_path / "f", tmp_path / "memory.json"
+    path.write_text("one")
+    first = FileDigests(memory).sha256(path)
+    assert FileDigests(memory).sha256(path) == first
+    path.write_text("other")
+    assert FileDigests(memory).sha256(path) == file_sha256(path) != first
+
+
+def test_errors_of_the_disk_are_one_line(tmp_path):
+    with pytest.raises(StoreError, match="the disk is full; free space"), disk_errors(tmp_path):
+        raise OSError(28, "No space left on device")
+    with pytest.raises(StoreError, match="cannot be written"), disk_errors(tmp_path):
+        raise PermissionError(13, "Permission denied")
+    with pytest.raises(KeyError), disk_errors(tmp_path):
+        raise KeyError
+
+
+def test_a_file_is_whole_or_absent(tmp_path, monkeypatch):
+    target = tmp_path / "f"
+    write_atomically(target, b"old")
+    monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "full")))
+    with pytest.raises(OSError, match="full"):
+        write_atomically(target, b"new")
+    assert target.read_bytes() == b"old" and [p.name for p in tmp_path.iterdir()] == ["f"]
+
+
+# Journal ----------------------------------------------------------------------------------------------------
+
+
+def entry(key: str) -> Entry:
+    return Entry(key=key, text=f"text of {key}", finish_reason="stop")
+
+
+def test_the_journal_remembers_and_ignores_a_torn_tail(tmp_path):
+    with Journal(tmp_path, 0, 1, "a") as journal:
+        journal.append(entry("1"))
+        journal.append(entry("2"))
+    path = next(tmp_path.iterdir())
+    path.write_bytes(path.read_bytes()[:-10])
+    assert Journal(tmp_path, 0, 1, "b").known() == {"1": entry("1")}
+
+
+def test_shards_of_other_datasets_find_answers_where_their_ranges_meet(tmp_path):
+    with Journal(tmp_path, 3, 8, "a") as journal:
+        journal.append(entry("1"))
+    assert Journal(tmp_path, 0, 1, "b").known().keys() == {"1"}
+    assert Journal(tmp_path, 1, 4, "b").known().keys() == Journal(tmp_path, 7, 16, "b").known().keys() == {"1"}
+    assert not Journal(tmp_path, 2, 8, "b").known() and not Journal(tmp_path, 4, 8, "b").known()
+
+
+# Lease ------------------------------------------------------------------------------------------------------
+
+
+def test_a_second_holder_is_refused_by_name(tmp_path):
+    path = tmp_path / "lease.json"
+    with Lease(path):
+        assert Lease.is_live(path)
+        with pytest.raises(StoreError, match=f"process {os.getpid()} on "), Lease(path):
+            pass
+    assert not path.exists() and not Lease.is_live(path)
+
+
+def test_a_killed_holder_on_this_host_is_taken_over_at_once(tmp_path):
+    path = tmp_path / "lease.json"
+    program = (
+        f"import os, signal, pathlib; from beirnl.store.lease import Lease; "
+        f"Lease(pathlib.Path({str(path)!r})).__enter__(); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == -9
+    assert path.exists() and not Lease.is_live(path)
+    with Lease(path):
+        assert Lease.holder(path)["pid"] == os.getpid()
+
+
+def test_a_holder_elsewhere_is_watched_until_its_counter_stands_still(tmp_path, monkeypatch):
+    path = tmp_path / "lease.json"
+    monkeypatch.setattr(lease_module, "STALE", 0.5)
+    path.write_text(json.dumps({"host": "another-host", "pid": 1, "token": "t", "counter": 3}))
+    said = []
+    with Lease(path, said.append):
+        assert Lease.holder(path)["pid"] == os.getpid()
+    assert "another-host" in said[0]
+
+
+def test_a_holder_elsewhere_that_renews_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "lease.json"
+    holder = {"host": "another-host", "pid": 1, "token": "t", "counter": 3}
+    path.write_text(json.dumps(holder))
+    monkeypatch.setattr(lease_module, "STALE", 30.0)
+    monkeypatch.setattr(
+        lease_module.time, "sleep", lambda _: path.write_text(json.dumps({**holder, "counter": 4}))
+    )
+    with pytest.raises(StoreError, match="another-host"), Lease(path):
+        pass
