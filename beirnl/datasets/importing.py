@@ -26,8 +26,14 @@ def shard_of(content: int, shards: int) -> int:
     return content >> (64 - (shards.bit_length() - 1)) if shards > 1 else 0
 
 
-def shard_count(documents: int, per_shard: int) -> int:
-    """The smallest power of two of shards with at most about ``per_shard`` documents each."""
+def shard_count(documents: int, per_shard: int | None = None) -> int:
+    """The smallest power of two of shards with at most ``per_shard`` documents each.
+
+    By default 10,000 documents a shard; a small corpus is cut into up to eight shards of 500 or more, so that
+    several workers have something to share and a long stage shows how far it is.
+    """
+    if per_shard is None:
+        per_shard = max(500, min(10_000, -(-documents // 8)))
     shards = 1
     while documents > shards * per_shard:
         shards *= 2

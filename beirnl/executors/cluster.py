@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from beirnl.config import Runtime
-from beirnl.errors import BeirnlError, ClusterError, StageError
+from beirnl.errors import BeirnlError, ClusterError
 from beirnl.executors import Done
 from beirnl.stages import STAGES
 from beirnl.stages.base import Task, execute
@@ -48,9 +48,6 @@ class Worker:
             return pickle.dumps(execute(stage, task, self._resource))
         except BeirnlError as error:
             return pickle.dumps(error)
-        except Exception as error:
-            what = f"unit {task.unit} failed: {type(error).__name__}: {error}"
-            return pickle.dumps(StageError(what, where=f"{task.stage} {task.label}"))
 
 
 class RayExecutor:
@@ -130,12 +127,13 @@ class RayExecutor:
         import ray
 
         there = ray.cluster_resources()
-        if self._runtime.gpus > there.get("GPU", 0):
-            raise ClusterError(
-                f"has {there.get('GPU', 0):g} GPUs, a worker needs {self._runtime.gpus:g}",
-                where="Ray cluster",
-                remedy="set runtime.gpus = 0, or add GPU nodes",
-            )
+        for name, needed in (("CPU", 1.0), ("GPU", self._runtime.gpus)):
+            if needed > there.get(name, 0):
+                raise ClusterError(
+                    f"has {there.get(name, 0):g} {name}s, a worker needs {needed:g}",
+                    where="Ray cluster",
+                    remedy=f"add nodes with {name}s" + (", or set runtime.gpus = 0" if name == "GPU" else ""),
+                )
 
 
 def _quiet() -> None:

@@ -1,8 +1,9 @@
 """A deterministic stand-in for an LLM, for tests and dry runs: no model, no download, structure as asked.
 
-It puts English into something that reads like Dutch, word by word, and depends on nothing but the request. A
-fault is planted by a mark in the source, such as ``[[fault:empty]]``; ``[[fault:empty:once]]`` spares requests
-with a temperature above 0, as a repair makes them. ``BEIRNL_MOCK_DELAY`` waits that many seconds per request.
+It puts English into something that reads like Dutch, word by word, and depends on nothing but the request.
+A fault is planted by a mark in the source, such as ``[[fault:empty]]``; ``[[fault:empty:once]]`` spares
+requests with a temperature above 0, as a repair makes them. ``BEIRNL_MOCK_DELAY`` waits that many seconds
+per request.
 """
 
 import os
@@ -20,28 +21,26 @@ _BRACKETED = re.compile(r"\['(?P<body>.*)'\]\s*$", re.DOTALL)
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _ADDRESS = re.compile(r"(\S*(?:://|@|www\.)\S*)")
 
-_DUTCH = dict(
-    pair.split("=")
-    for pair in (
-        "a=een about=over after=na all=alle also=ook an=een and=en animal=dier animals=dieren are=zijn as=als at=bij "
-        "be=zijn because=omdat been=geweest before=voor between=tussen blood=bloed body=lichaam book=boek but=maar "
-        "by=door can=kan cause=oorzaak causes=veroorzaakt cell=cel cells=cellen child=kind children=kinderen "
-        "city=stad country=land day=dag days=dagen did=deed different=verschillende disease=ziekte do=doen "
-        "does=doet each=elke earth=aarde effect=effect every=elke first=eerste food=voedsel for=voor from=van "
-        "get=krijgen good=goed great=groot had=had has=heeft have=hebben he=hij health=gezondheid heart=hart "
-        "her=haar high=hoog his=zijn house=huis how=hoe human=menselijk i=ik if=als in=in into=naar is=is it=het "
-        "its=zijn language=taal large=groot less=minder life=leven light=licht like=zoals long=lang made=gemaakt "
-        "make=maken many=veel may=mag more=meer most=meeste much=veel must=moet new=nieuw no=geen not=niet now=nu "
-        "number=aantal of=van old=oud on=op one=een only=alleen or=of other=andere our=onze out=uit over=over "
-        "part=deel patients=patiënten people=mensen plant=plant plants=planten risk=risico same=dezelfde sea=zee "
-        "she=zij should=moet show=tonen small=klein so=dus some=sommige species=soort study=onderzoek such=zulke "
-        "sun=zon than=dan that=dat the=de their=hun them=hen then=dan there=er these=deze they=zij this=dit "
-        "three=drie through=door time=tijd to=naar today=vandaag tree=boom two=twee under=onder until=tot up=op "
-        "use=gebruik used=gebruikt very=zeer was=was water=water way=weg we=wij well=goed were=waren what=wat "
-        "when=wanneer where=waar which=welke while=terwijl who=wie why=waarom will=zal with=met without=zonder "
-        "word=woord words=woorden work=werk world=wereld would=zou year=jaar years=jaren you=u your=uw"
-    ).split()
-)
+_COMMON = """
+a=een about=over after=na all=alle also=ook an=een and=en animal=dier animals=dieren are=zijn as=als
+at=bij be=zijn because=omdat been=geweest before=voor between=tussen blood=bloed body=lichaam book=boek
+but=maar by=door can=kan cause=oorzaak causes=veroorzaakt cell=cel cells=cellen child=kind
+children=kinderen city=stad country=land day=dag days=dagen did=deed different=verschillende
+disease=ziekte do=doen does=doet each=elke earth=aarde effect=effect every=elke first=eerste food=voedsel
+for=voor from=van get=krijgen good=goed great=groot had=had has=heeft have=hebben he=hij health=gezondheid
+heart=hart her=haar high=hoog his=zijn house=huis how=hoe human=menselijk i=ik if=als in=in into=naar
+is=is it=het its=zijn language=taal large=groot less=minder life=leven light=licht like=zoals long=lang
+made=gemaakt make=maken many=veel may=mag more=meer most=meeste much=veel must=moet new=nieuw no=geen
+not=niet now=nu number=aantal of=van old=oud on=op one=een only=alleen or=of other=andere our=onze out=uit
+over=over part=deel patients=patiënten people=mensen plant=plant plants=planten risk=risico same=dezelfde
+sea=zee she=zij should=moet show=tonen small=klein so=dus some=sommige species=soort study=onderzoek
+such=zulke sun=zon than=dan that=dat the=de their=hun them=hen then=dan there=er these=deze they=zij
+this=dit three=drie through=door time=tijd to=naar today=vandaag tree=boom two=twee under=onder until=tot
+up=op use=gebruik used=gebruikt very=zeer was=was water=water way=weg we=wij well=goed were=waren what=wat
+when=wanneer where=waar which=welke while=terwijl who=wie why=waarom will=zal with=met without=zonder
+word=woord words=woorden work=werk world=wereld would=zou year=jaar years=jaren you=u your=uw
+"""
+_DUTCH = dict(pair.split("=") for pair in _COMMON.split())
 #: How words outside the table end in Dutch; the first that fits is taken.
 _ENDINGS = (
     ("ations", "aties"), ("ation", "atie"), ("tions", "ties"), ("tion", "tie"), ("sion", "sie"),
@@ -51,11 +50,14 @@ _ENDINGS = (
 )  # fmt: skip
 #: Letters inside such words, so that an identifier of languages takes them for Dutch.
 _LETTERS = (
-    ("th", "d"), ("sh", "sch"), ("ck", "k"), ("ph", "f"), ("oo", "oe"), ("ea", "ee"), ("ou", "ui"), ("wh", "w"),
-    ("qu", "kw"), ("ca", "ka"), ("co", "ko"), ("cu", "ku"), ("cl", "kl"), ("cr", "kr"), ("ct", "kt"), ("x", "ks"),
+    ("th", "d"), ("sh", "sch"), ("ck", "k"), ("ph", "f"), ("oo", "oe"), ("ea", "ee"), ("ou", "ui"),
+    ("qu", "kw"), ("ca", "ka"), ("co", "ko"), ("cu", "ku"), ("cl", "kl"), ("cr", "kr"), ("ct", "kt"),
+    ("wh", "w"), ("x", "ks"),
 )  # fmt: skip
 
-_ITALIAN = "Questa è una traduzione in italiano che non è stata chiesta da nessuno, ma che il modello ha scritto."
+_ITALIAN = (
+    "Questa è una traduzione in italiano che non è stata chiesta da nessuno, ma che il modello ha scritto."
+)
 
 
 class MockLlm:
@@ -80,7 +82,7 @@ class MockLlm:
         mark = _FAULT.search(source)
         text = _in_structure(source)
         if mark and not (mark[2] and request.temperature > 0):
-            return _finished(_fault(mark[1])(text, _FAULT.sub("", source)), request, mark[1])
+            return _finished(_fault(mark[1])(text, source), request, mark[1])
         return _finished(text, request, "")
 
 
@@ -97,7 +99,8 @@ def _in_structure(source: str) -> str:
     source = _FAULT.sub("", source)
     tagged = _TAGGED.fullmatch(source)
     if tagged:
-        return f"<title> {translate(tagged['title'].strip())} </title> <body> {translate(tagged['body'].strip())} </body>"
+        title, body = translate(tagged["title"].strip()), translate(tagged["body"].strip())
+        return f"<title> {title} </title> <body> {body} </body>"
     return translate(source)
 
 
@@ -131,7 +134,9 @@ def _respelt(word: str) -> str:
 def _finished(text: str, request: Request, fault: str) -> Answer:
     """Tokens are counted as words."""
     words = text.split()
-    prompt_tokens = len((request.prompt or " ".join(content for _, content in request.messages or ())).split())
+    prompt_tokens = len(
+        (request.prompt or " ".join(content for _, content in request.messages or ())).split()
+    )
     if fault == "error":
         return Answer("", "error", prompt_tokens, 0, "the mock was asked to fail on this row")
     if fault == "truncated" or len(words) > request.max_tokens:
@@ -150,12 +155,14 @@ def _in_body(text: str, change: Callable[[str], str]) -> str:
     """Change the body, and leave a title and its tags alone."""
     tagged = _TAGGED.fullmatch(text)
     if tagged:
-        return text[: tagged.start("body")] + f" {change(tagged['body'].strip())} " + text[tagged.end("body") :]
+        return (
+            text[: tagged.start("body")] + f" {change(tagged['body'].strip())} " + text[tagged.end("body") :]
+        )
     title, separator, body = text.partition(" | ")
     return f"{title} | {change(body)}" if separator else change(text)
 
 
-#: Faults by name: translation and source to the answer. ``error`` and ``truncated`` also set the finish reason.
+#: Faults by name: translation and source to the answer; ``error`` and ``truncated`` also end it so.
 FAULTS: dict[str, Callable[[str, str], str]] = {
     "empty": lambda text, _: "",
     "error": lambda text, _: "",
@@ -167,7 +174,9 @@ FAULTS: dict[str, Callable[[str, str], str]] = {
     "preamble": lambda text, _: f"Here is the translation: {text}",
     "refusal": lambda text, _: "I'm sorry, but I cannot translate this text.",
     "markup": lambda text, _: _in_body(text, lambda body: f"{body} <document>"),
-    "length-ratio": lambda text, _: _in_body(text, lambda body: f"{body} " + " ".join(f"{body} en {n}" for n in range(9))),
+    "length-ratio": lambda text, _: _in_body(
+        text, lambda body: f"{body} " + " ".join(f"{body} en {n}" for n in range(9))
+    ),
     "title-lost": lambda text, _: re.sub(r"<title>.*?</title>|^[^|\n]* \| ", "", text),
     "numbers": lambda text, _: re.sub(r"\d+", lambda match: str(int(match[0]) + 1), text),
 }

@@ -8,7 +8,7 @@ from beirnl.llm.local import cut_at_stop, model_folder, token_ids
 from beirnl.llm.protocol import Answer, Request, too_long
 from beirnl.specs import LlmSpec
 
-BATCH_TOKENS = 8192  # prompt and answer tokens held at once; bounds the memory of keys and values
+BATCH_TOKENS = 16384  # prompt and answer tokens held at once; bounds the memory of keys and values
 BATCH_ROWS = 32
 
 
@@ -38,6 +38,8 @@ class TransformersLlm:
         self._model: Any = model.to(self._device).eval()
         self._window = spec.max_model_len
         self._ends = _end_tokens(self._model, self._tokenizer)
+        pad = self._tokenizer.pad_token_id
+        self._pad: int = self._ends[0] if pad is None else pad
 
     def generate(self, requests: Sequence[Request]) -> list[Answer]:
         """One answer per request, in order; see :class:`beirnl.llm.protocol.LLM`."""
@@ -68,8 +70,7 @@ class TransformersLlm:
             min(request.max_tokens, self._window - len(prompt))
             for request, prompt in zip(requests, prompts, strict=True)
         ]
-        pad = self._tokenizer.pad_token_id if self._tokenizer.pad_token_id is not None else self._ends[0]
-        ids = torch.tensor([[pad] * (width - len(prompt)) + prompt for prompt in prompts])
+        ids = torch.tensor([[self._pad] * (width - len(prompt)) + prompt for prompt in prompts])
         mask = torch.tensor([[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in prompts])
         sampling: dict[str, Any] = {"do_sample": False}
         if requests[0].temperature > 0:  # the whole distribution, whatever the model's own defaults are
@@ -79,7 +80,7 @@ class TransformersLlm:
                 input_ids=ids.to(self._device),
                 attention_mask=mask.to(self._device),
                 max_new_tokens=max(rooms),
-                pad_token_id=pad,
+                pad_token_id=self._pad,
                 eos_token_id=self._ends,
                 stopping_criteria=[_RowsDone(self._tokenizer, requests[0].stop, rooms, width)],
                 **sampling,
@@ -90,11 +91,12 @@ class TransformersLlm:
     def _read(self, tokens: list[int], prompt: list[int], room: int, request: Request) -> Answer:
         """An answer out of the tokens of one row, which may run on in padding."""
         tokens = tokens[:room]
-        end = next((n for n, token in enumerate(tokens) if token in self._ends), None)
-        text = self._tokenizer.decode(tokens[:end], skip_special_tokens=True)
-        text, stopped = cut_at_stop(text, request.stop)
-        completed = len(tokens) if end is None else end + 1
-        return Answer(text, "stop" if stopped or end is not None else "length", len(prompt), completed)
+        last = next((n for n, token in enumerate(tokens) if token in (*self._ends, self._pad)), len(tokens))
+        text, stopped = cut_at_stop(
+            self._tokenizer.decode(tokens[:last], skip_special_tokens=True), request.stop
+        )
+        ended = last < len(tokens)
+        return Answer(text, "stop" if stopped or ended else "length", len(prompt), min(last + ended, room))
 
 
 class _RowsDone:
@@ -102,16 +104,19 @@ class _RowsDone:
 
     def __init__(self, tokenizer: Any, stop: Sequence[str], rooms: Sequence[int], width: int) -> None:
         self._tokenizer, self._stop, self._rooms, self._width = tokenizer, stop, rooms, width
-        self._tail = max((len(string.encode()) for string in stop), default=0) + 1  # a token is a byte at least
+        self._tail = (
+            max((len(string.encode()) for string in stop), default=0) + 1
+        )  # a token is a byte at least
 
     def __call__(self, ids: Any, scores: Any, **kwargs: Any) -> Any:
         import torch
 
         written = ids.shape[1] - self._width
-        tails = self._tokenizer.batch_decode(ids[:, self._width :][:, -self._tail :]) if self._stop else None
+        last = ids[:, max(self._width, ids.shape[1] - self._tail) :]
+        tails = self._tokenizer.batch_decode(last, skip_special_tokens=True)
         done = [
-            written >= room or (tails is not None and cut_at_stop(tails[row], self._stop)[1])
-            for row, room in enumerate(self._rooms)
+            written >= room or cut_at_stop(tail, self._stop)[1]
+            for room, tail in zip(self._rooms, tails, strict=True)
         ]
         return torch.tensor(done, device=ids.device)
 

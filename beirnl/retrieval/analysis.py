@@ -50,9 +50,9 @@ class Facts(NamedTuple):
     language: str
     stopwords: str
     stemmer: str
+    overrides: dict[str, str]
     adjustment: str = ""
     possessive: bool = False
-    overrides: dict[str, str] = {}
 
 
 ANALYZERS: dict[str, Facts] = {
@@ -182,13 +182,12 @@ def words(text: str) -> list[str]:
         return [core] if core.isascii() and core.isalnum() else pattern.findall(text)
     found, at = [], 0
     while at < len(text):
-        first = pattern.search(text, at, at + 2 * MAX_WORD)
-        if first is None:
-            at += MAX_WORD
-            continue
-        word = pattern.match(text, first.start(), first.start() + MAX_WORD)
-        found.append(word[0])
-        at = word.end()
+        window = text[at : at + 2 * MAX_WORD]
+        if first := pattern.search(window):
+            start = first.start()
+            word = pattern.match(window[: start + MAX_WORD], start) or first
+            found.append(word[0])
+        at += word.end() if first else MAX_WORD
     return found
 
 
@@ -197,7 +196,9 @@ def _grammar() -> "regex.Pattern[str]":
     """UAX #29 rules WB4 to WB13b, and what Lucene adds: South-East Asian runs, Han, Hiragana, emoji."""
     import regex
 
-    hebrew, katakana, joiner = map(_unit, (r"\p{WB=Hebrew_Letter}", r"\p{WB=Katakana}", r"\p{WB=ExtendNumLet}"))
+    hebrew, katakana, joiner = map(
+        _unit, (r"\p{WB=Hebrew_Letter}", r"\p{WB=Katakana}", r"\p{WB=ExtendNumLet}")
+    )
     other = _unit(rf"[\p{{WB=ALetter}}--[{_NOT_LETTERS}]]")
     letter = rf"(?:{other}|{hebrew}(?:{_unit(chr(34))}(?={hebrew})|{_unit(chr(39))})?+)"
     number = _unit(r"[\p{WB=Numeric}[\p{Blk=HalfAndFullForms}&&\p{Nd}]]")
@@ -206,7 +207,8 @@ def _grammar() -> "regex.Pattern[str]":
     letters = rf"{letter}(?:(?:{joiner}*|{in_letters}){letter})*"
     numbers = rf"{number}(?:(?:{joiner}*|{in_numbers}){number})*"
     run = rf"(?:{katakana}(?:{joiner}*{katakana})*|(?:{numbers}|{letters})+)"
-    word = rf"{joiner}*{run}(?:{joiner}+{run})*{joiner}*"
+    # The first condition keeps a long line of underscores from being tried from each of them.
+    word = rf"(?<!\p{{WB=ExtendNumLet}}){joiner}*+{run}(?:{joiner}+{run})*{joiner}*"
     asian = [_unit(r"\p{LB=SA}") + "+", _unit(r"[\p{Script=Han}\p{Script=Hiragana}]")]
     return regex.compile("|".join([word, *asian, *_emoji()]), regex.V1)
 

@@ -13,8 +13,6 @@ import pyarrow as pa
 from beirnl.errors import DataError
 from beirnl.schema import RUN
 
-_ORDER = {"by": ["query_id", "score", "doc_id"], "descending": [False, True, True]}
-
 
 def top(scores: np.ndarray, ids: Sequence[str], k: int, *, exclude: str | None = None) -> list[int]:
     """Positions of the k best hits of one query, best first.
@@ -72,7 +70,7 @@ def merge_runs(tables: Sequence[pa.Table], k: int, *, remove_self: bool = False)
     if remove_self:
         run = run.filter(pl.col("query_id") != pl.col("doc_id"))
     best = (
-        run.sort(**_ORDER)
+        run.sort("query_id", "score", "doc_id", descending=[False, True, True])
         .unique(["query_id", "doc_id"], keep="first", maintain_order=True)
         .group_by("query_id", maintain_order=True)
         .head(k)

@@ -26,7 +26,7 @@ STAGES: dict[str, Stage] = {
         Stage(
             "rerank", 1, search.rerank, search.rerank_units, load=search.load_second_stage, pool=search.rerank_pool
         ),
-        Stage("evaluate", 1, score.evaluate),
+        Stage("evaluate", 1, score.evaluate, eager=True),
     )
 }
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from beirnl.config import Runtime
-from beirnl.errors import StageError
+from beirnl.errors import BeirnlError, StageError
 from beirnl.specs import Spec
 from beirnl.store.artifacts import Artifact, PartWriter, Receipt, attempts_in_run
 from beirnl.store.failpoints import failpoint
@@ -76,6 +76,7 @@ class Stage:
         reduce: makes one result of all units' parts, or None.
         load: what a worker loads once for all units of its pool.
         pool: units with equal pools share workers; from the spec and the inputs' folders.
+        eager: made as soon as its inputs are there: cheap, and people wait for it.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Stage:
     reduce: Callable[[Unit], None] | None = None
     load: Callable[[Task], Any] | None = None
     pool: Callable[[Any, Mapping[str, str]], str] = one_pool
+    eager: bool = False
 
     def pool_key(self, task: Task) -> str:
         """Tasks with equal keys may run in one pool of workers."""
@@ -96,7 +98,7 @@ def execute(stage: Stage, task: Task, resource: Any) -> Receipt:
     """Run one unit and commit it; a unit that has its receipt is not run again.
 
     Raises:
-        StageError: the unit has killed its worker ``MAX_DEATHS`` times in this run, or failed unexpectedly.
+        StageError: the unit has killed its worker ``MAX_DEATHS`` times in this run, or failed for a reason of its own.
     """
     existing = Artifact(task.directory).receipt(task.unit)
     if existing:
@@ -107,11 +109,24 @@ def execute(stage: Stage, task: Task, resource: Any) -> Receipt:
             where=f"{task.stage} {task.label}",
             remedy="look at the worker's log; lower batch_size or give a worker more memory",
         )
-    with disk_errors(task.directory):
-        out = PartWriter(task.directory, task.unit, task.run_id)
-        failpoint("before-part", task.unit)
-        unit = Unit(task, out, resource, task.inputs)
-        function = stage.run if task.unit >= 0 else stage.reduce
-        assert function is not None, f"{stage.name} has no reduction"
-        function(unit)
-        return out.commit()
+    try:
+        with disk_errors(task.directory):
+            return _attempt(stage, task, resource)
+    except BeirnlError:
+        raise
+    except Exception as error:
+        raise StageError(
+            f"unit {task.unit} failed: {type(error).__name__}: {error}",
+            where=f"{task.stage} {task.label}",
+            remedy="see the traceback with --debug; finished units are kept",
+        ) from error
+
+
+def _attempt(stage: Stage, task: Task, resource: Any) -> Receipt:
+    out = PartWriter(task.directory, task.unit, task.run_id)
+    failpoint("before-part", task.unit)
+    unit = Unit(task, out, resource, task.inputs)
+    function = stage.run if task.unit >= 0 else stage.reduce
+    assert function is not None, f"{stage.name} has no reduction"
+    function(unit)
+    return out.commit()

@@ -1,8 +1,8 @@
-"""Translation of rows by an LLM, as functions on tables: rows to requests, answers to rows, rows to checked rows.
+"""Translation by an LLM, as functions on tables: rows to requests, answers to rows, rows to checked rows.
 
 Every function gives back as many rows as it gets, in the same order and with the same ids: a translation that
-cannot be used is replaced by its source and keeps the reason in its status, so that judgements always point at
-a document.
+cannot be used is replaced by its source and keeps the reason in its status, so that judgements always point
+at a document.
 """
 
 from collections.abc import Sequence

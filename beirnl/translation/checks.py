@@ -44,8 +44,8 @@ class Check(NamedTuple):
 
     Attributes:
         failed: whether a row has it.
-        keeps: what stands in the result if no attempt is better: the ``answer``, the ``source``, or the answer
-            with the source's ``title``.
+        keeps: what stands in the result if no attempt is better: the ``answer``, the ``source``, or the
+            answer with the source's ``title``.
         weight: how bad it is; the attempt with the smallest sum is kept.
         final: whether nothing else can be said of such a row.
     """
@@ -75,10 +75,12 @@ _PREAMBLE = re.compile(
     re.IGNORECASE,
 )
 _REFUSAL = re.compile(
-    r"\W*(?:(?:i['’]?m|i am) (?:very )?(?:sorry|afraid|unable|not able)\b|i (?:cannot|can['’]?t|can not|won['’]?t)\b"
-    r"|(?:sorry|my apologies|i apologi[sz]e)\b[^.]{0,40}\b(?:i|but)\b|as an? (?:ai|(?:large )?language model)\b"
+    r"\W*(?:(?:i['’]?m|i am) (?:very )?(?:sorry|afraid|unable|not able)\b"
+    r"|i (?:cannot|can['’]?t|can not|won['’]?t)\b|as an? (?:ai|(?:large )?language model)\b"
+    r"|(?:sorry|my apologies|i apologi[sz]e)\b[^.]{0,40}\b(?:i|but)\b"
     r"|(?:het )?(?:spijt me|sorry|excuses|helaas)\b[^.]{0,40}\b(?:kan|mag|ben) ik\b[^.]{0,40}\bniet\b"
-    r"|(?:het )?spijt me[^.]{0,30}\b(?:maar|dat) ik\b|ik kan (?:u|je|deze|dit|hier|niet)\b[^.]{0,60}\b(?:niet|vertal)"
+    r"|(?:het )?spijt me[^.]{0,30}\b(?:maar|dat) ik\b"
+    r"|ik kan (?:u|je|deze|dit|hier|niet)\b[^.]{0,60}\b(?:niet|vertal)"
     r"|als (?:een )?(?:ai|taalmodel|ai-\w+)\b)",
     re.IGNORECASE,
 )
@@ -87,7 +89,8 @@ _COMMAND = re.compile(
     re.IGNORECASE,
 )
 _COMMAND_TRANSLATED = re.compile(
-    r"instruct|aanwijzing|opdracht|regels|prompt|voorschrift|richtlijn|anweisung|istruzion|consigne", re.IGNORECASE
+    r"instruct|aanwijzing|opdracht|regels|prompt|voorschrift|richtlijn|anweisung|istruzion|consigne",
+    re.IGNORECASE,
 )
 
 
@@ -178,7 +181,7 @@ def _empty(row: Row, spec: CheckSpec) -> bool:
 
 
 def _repetition(row: Row, spec: CheckSpec) -> bool:
-    """Nothing but punctuation, one character over and over, or phrases that come back more than in the source."""
+    """Only punctuation, one character over and over, or phrases that come back more than in the source."""
     before, after = row.before, row.after
     if not _says_something(row.text or row.title):
         return True
@@ -214,8 +217,12 @@ def _copied(row: Row, spec: CheckSpec) -> bool:
     before, after = (row.source, row.text) if row.source.strip() else (row.source_title, row.title)
     if row.source_language == row.target_language or _words(before[:200])[:-1] != _words(after[:200])[:-1]:
         return False
-    return _words(before) == _words(after) and _is_prose(row.before, spec) and (
-        _identified(row.before, row, spec) == row.source_language or not can_identify(row.source_language)
+    return (
+        _words(before) == _words(after)
+        and _is_prose(row.before, spec)
+        and (
+            _identified(row.before, row, spec) == row.source_language or not can_identify(row.source_language)
+        )
     )
 
 

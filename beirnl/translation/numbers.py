@@ -1,7 +1,7 @@
 """Numbers and addresses that a translation must keep.
 
-A good translator rewrites some numbers: miles become kilometres, 3 p.m. becomes 15 uur, the 1980s the jaren 80,
-and small numbers words. Those are left out of the comparison.
+A good translator rewrites some numbers: miles become kilometres, 3 p.m. becomes 15 uur, the 1980s become de
+jaren 80, and small numbers become words. Those are left out of the comparison.
 """
 
 import re
@@ -23,7 +23,7 @@ _REWRITTEN = tuple(
         rf"{_LIST}\s*(?:°\s*F?|['′\"″](?!\w))",
         r"\d{1,2}(?:[:.]\d\d)?(?:\s*(?:-|–|to)\s*\d{1,2}(?:[:.]\d\d)?)?\s*(?:[ap]\.?\s?m\b\.?|o['’]clock|noon)",
         r"\b\d{1,2}:\d\d\b",
-        r"\b(?:in (?:his|her|their) )?(?:early |mid-?|late )?['’]?\d*\d0['’]?s\b",  # 1980s, '90s, in the low 80s
+        r"\b(?:in (?:his|her|their) )?(?:early |mid-?|late )?['’]?\d*\d0['’]?s\b",  # 1980s, '90s
     )
 )
 
@@ -31,8 +31,8 @@ _REWRITTEN = tuple(
 def changed(source: str, translation: str) -> bool:
     """Whether a number or an address of the source is replaced or lost.
 
-    A number counts as replaced if the translation lacks it and has one that the source lacks, and as lost if it
-    has three digits or more; a shorter one may have become a word.
+    A number counts as replaced if the translation lacks it and has one that the source lacks, and as lost if
+    it has three digits or more; a shorter one may have become a word.
     """
     if any(address not in translation for address in _ADDRESS.findall(source)):
         return True
@@ -51,5 +51,5 @@ def _without_rewritten(text: str) -> str:
 
 
 def _numbers(text: str) -> set[str]:
-    """Runs of digits, without separators of thousands and leading zeros: the sign of decimals does not matter."""
+    """Runs of digits, without thousands separators and leading zeros; decimals are a run of their own."""
     return {number.lstrip("0") or "0" for number in _NUMBER.findall(_THOUSANDS.sub("", text))}

@@ -6,7 +6,11 @@ from typing import NamedTuple
 from beirnl.translation.prompts import TAG, Template, lines
 
 _FENCE = re.compile(r"```[\w-]*\n(.*?)\n?```", re.DOTALL)
-_BRACKETS = (("['", "']"), ("[’", "’]"), ("[‘", "’]"))  # the prompts of BEIR-NL's appendix B put texts in these
+_BRACKETS = (
+    ("['", "']"),
+    ("[’", "’]"),
+    ("[‘", "’]"),
+)  # the prompts of BEIR-NL's appendix B put texts in these
 
 
 class Parsed(NamedTuple):
@@ -39,7 +43,9 @@ def _tagged(answer: str, titled: bool) -> Parsed:
     """Title up to the body's first tag, body up to its last; a closing tag may be missing or oddly formed."""
     tags = list(TAG.finditer(answer))
     bodies = [tag for tag in tags if tag[1].lower() == "body"]
-    heading = [tag for tag in tags if tag[1].lower() == "title" and (not bodies or tag.start() < bodies[0].start())]
+    heading = [
+        tag for tag in tags if tag[1].lower() == "title" and (not bodies or tag.start() < bodies[0].start())
+    ]
     begin, end = len(answer), len(answer)
     if bodies:
         begin = bodies[0].end()
@@ -49,7 +55,11 @@ def _tagged(answer: str, titled: bool) -> Parsed:
     head_end = bodies[0].start() if bodies else begin
     title = answer[heading[0].end() : heading[1].start() if len(heading) > 1 else head_end] if heading else ""
     outside = answer[: tags[0].start()] + (answer[bodies[-1].end() :] if len(bodies) > 1 else "")
-    problems = [name for name, found in (("preamble", outside.strip()), ("title-lost", titled and not title.strip())) if found]
+    problems = [
+        name
+        for name, found in (("preamble", outside.strip()), ("title-lost", titled and not title.strip()))
+        if found
+    ]
     return Parsed(title.strip(), answer[begin:end].strip(), tuple(problems))
 
 

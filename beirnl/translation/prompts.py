@@ -12,8 +12,8 @@ A prompt file is a template, optionally below a line ``---`` with TOML above it:
 
 Placeholders are ``{text}``, ``{title}``, ``{domain}``, ``{source_language}`` and ``{target_language}``. Title
 and text are translated together and come back apart, in the layout in which the template shows them: between
-``<title>`` and ``<body>`` tags, or on one line with a separator. On one line a row without a title is its text
-alone.
+``<title>`` and ``<body>`` tags, or on one line with a separator. On one line a row without a title is its
+text alone.
 """
 
 import re
@@ -92,13 +92,17 @@ def read_template(name: str, content: str, kind: Kind) -> Template:
     needed = {"text", "title"} if kind == "document" else {"text"}
     for missing in sorted(needed - found):
         raise ConfigError(
-            f"the {kind} prompt has no {{{missing}}}", where=f"{name}.txt", remedy=f"write {{{missing}}} into it"
+            f"the {kind} prompt has no {{{missing}}}",
+            where=f"{name}.txt",
+            remedy=f"write {{{missing}}} into it",
         )
     for strange in sorted(found - set(PLACEHOLDERS)):
         known = ", ".join(f"{{{placeholder}}}" for placeholder in PLACEHOLDERS)
         raise ConfigError(f"unknown placeholder {{{strange}}}", where=f"{name}.txt", remedy=f"use {known}")
     between = None if TAG.search(text) else _SEPARATOR.search(text)
-    return Template(name, text, _read_head(name, above if line else ""), between[1].strip() if between else "")
+    return Template(
+        name, text, _read_head(name, above if line else ""), between[1].strip() if between else ""
+    )
 
 
 def _read_head(name: str, text: str) -> _Head:
@@ -141,14 +145,14 @@ def render(
         ConfigError: an unknown language, or one that the prompt is not written for.
     """
     _check_languages(template, source_language, target_language)
-    pattern = template.text
+    title, text, pattern = lines(title), lines(text), template.text
     if template.separator:
         title, text = one_line(title).replace(template.separator, "-"), one_line(text)
         if not title:
             pattern = _SEPARATOR.sub("{text}", pattern)
     values = {
-        "title": lines(title),
-        "text": lines(text),
+        "title": title,
+        "text": text,
         "domain": domain,
         "source_language": language_name(source_language),
         "target_language": language_name(target_language),

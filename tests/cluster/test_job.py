@@ -16,6 +16,7 @@ from pathlib import Path
 import httpx
 import psutil
 import pytest
+from running import beirnl
 
 ROOT = Path(__file__).resolve().parents[2]
 RAY = str(Path(sys.executable).with_name("ray"))
@@ -205,3 +206,45 @@ def test_a_job_that_fails_fails_the_submission(machines, checkout):
     done = machines.submit(checkout, "-c", "import sys; sys.exit(3)")
     assert done.returncode == 1
     assert "exit code 3" in done.stdout + done.stderr
+
+
+EXPERIMENT = """
+name = "job"
+workspace = "{workspace}"
+[runtime]
+workers = {workers}
+[[dataset]]
+name = "sample"
+shard_documents = 16
+remove_self_matches = true
+[translation]
+to = "nl"
+engine = "mock"
+[[system]]
+name = "BM25"
+kind = "bm25"
+"""
+
+
+def experiment(checkout: Path, workspace: Path | str, workers: int) -> str:
+    (checkout / "experiments").mkdir(exist_ok=True)
+    (checkout / "experiments" / "job.toml").write_text(EXPERIMENT.format(workspace=workspace, workers=workers))
+    return "experiments/job.toml"
+
+
+def test_an_experiment_runs_on_both_nodes_and_gives_what_one_machine_gives(machines, checkout, tmp_path):
+    name = experiment(checkout, tmp_path / "cluster", workers=2)
+    done = machines.submit(checkout, "jobs/run.py", name)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "nDCG@10" in done.stdout
+    records = [json.loads(beirnl("report", checkout / name, "--format", "json").stdout)]
+    name = experiment(checkout, tmp_path / "alone", workers=1)
+    beirnl("run", checkout / name)
+    records.append(json.loads(beirnl("report", checkout / name, "--format", "json").stdout))
+    assert records[0] == records[1] and len(records[0]) == 4
+
+
+def test_a_relative_workspace_on_two_nodes_is_refused(machines, checkout):
+    done = machines.submit(checkout, "jobs/run.py", experiment(checkout, "../workspace/job", workers=1))
+    assert done.returncode != 0
+    assert "workspace '../workspace/job' is relative, and the cluster has 2 nodes" in done.stdout + done.stderr

@@ -1,9 +1,10 @@
-"""BM25 against Lucene 9.9.1's runs, against the formula in a few lines, and against itself in other pieces."""
+"""BM25 against Lucene 9.9.1's runs, against the formula in a few lines, against itself in other units."""
 
 import gzip
 import math
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
+from itertools import pairwise
 from multiprocessing import get_context
 
 import msgspec
@@ -26,7 +27,9 @@ class Folder:
         decode = msgspec.json.Decoder().decode
         documents = list(map(decode, shared(*parts, "corpus.jsonl").read_bytes().splitlines()))
         self.ids = [document["_id"] for document in documents]
-        self.titles = ["" if every_untitled and i % every_untitled == 0 else d["title"] for i, d in enumerate(documents)]
+        self.titles = [
+            "" if every_untitled and i % every_untitled == 0 else d["title"] for i, d in enumerate(documents)
+        ]
         self.texts = [document["text"] for document in documents]
         self.qrels = {}
         for line in shared(*parts, "qrels", "test.tsv").read_text("utf-8").splitlines()[1:]:
@@ -39,7 +42,7 @@ class Folder:
 def units(folder, spec, n, out):
     """Arguments of build_unit for n parts."""
     cuts = [len(folder.ids) * i // n for i in range(n + 1)]
-    for i, (start, end) in enumerate(zip(cuts, cuts[1:], strict=False)):
+    for i, (start, end) in enumerate(pairwise(cuts)):
         columns = (column[start:end] for column in (folder.ids, folder.titles, folder.texts))
         yield out / f"unit-{i}", spec, *columns, start
 
@@ -70,12 +73,16 @@ def dutch_run(dutch, tmp_path_factory):
 def check(folder, run, reference, ndcg, recall):
     """Measures over all judged queries, and the same hits and scores as Lucene."""
     evaluator = pytrec_eval.RelevanceEvaluator(folder.qrels, {"ndcg_cut.10", "recall.100"})
-    values = evaluator.evaluate({q: {d: float(s) for d, s in hits.items()} for q, hits in run.items() if hits})
+    values = evaluator.evaluate(
+        {q: {d: float(s) for d, s in hits.items()} for q, hits in run.items() if hits}
+    )
     for measure, expected in {"ndcg_cut_10": ndcg, "recall_100": recall}.items():
         mean = sum(value[measure] for value in values.values()) / len(folder.qrels)
         assert mean == pytest.approx(expected, abs=0.001), measure
     lucene = {}
-    with gzip.open(shared("lucene", f"{reference}.elasticsearch_bm25.run.gz"), "rt", encoding="utf-8") as file:
+    with gzip.open(
+        shared("lucene", f"{reference}.elasticsearch_bm25.run.gz"), "rt", encoding="utf-8"
+    ) as file:
         for query, _, doc_id, _, score, _ in map(str.split, file):
             lucene.setdefault(query, {})[doc_id] = float(score)
     overlaps = []
@@ -135,7 +142,9 @@ def brute_force(texts, queries, k1, b):
     documents = np.count_nonzero(lengths)
     # Lucene keeps four significant bits of a length beyond 24.
     lost = [max(int(n - 24).bit_length() - 4, 0) if n > 24 else 0 for n in lengths]
-    kept = np.array([24 + ((int(n) - 24) >> bits << bits) if bits else n for n, bits in zip(lengths, lost)])
+    kept = np.array(
+        [24 + ((int(n) - 24) >> bits << bits) if bits else n for n, bits in zip(lengths, lost, strict=True)]
+    )
     norm = k1 * (1 - b + b * kept / (lengths.sum() / documents))
     scores = np.zeros((len(queries), len(texts)))
     for row, query in zip(scores, queries, strict=True):
@@ -160,6 +169,8 @@ def test_the_formula_in_a_few_lines(dutch, profile, tmp_path):
         scores = np.maximum(title, text) + 0.5 * np.minimum(title, text)
     scores = scores.astype(np.float32)
     for expected, (ids, found) in zip(scores, bm25.search(texts, 100), strict=True):
-        ranked = sorted(((s, d) for s, d in zip(expected.tolist(), dutch.ids, strict=True) if s), reverse=True)[:100]
+        ranked = sorted(
+            ((s, d) for s, d in zip(expected.tolist(), dutch.ids, strict=True) if s), reverse=True
+        )[:100]
         assert found == pytest.approx([score for score, _ in ranked], abs=1e-4)
         assert ids == [doc_id for _, doc_id in ranked]

@@ -55,7 +55,9 @@ def test_a_changed_year_is_found_in_every_translation_that_has_one():
     dutch = _sentences("ref.nld")
     year = re.compile(r"\b(?:19|20)\d\d\b")
     english = _sentences("src.eng")
-    with_year = [n for n, (_, text) in enumerate(dutch) if set(year.findall(text)) & set(year.findall(english[n][1]))]
+    with_year = [
+        n for n, (_, text) in enumerate(dutch) if set(year.findall(text)) & set(year.findall(english[n][1]))
+    ]
     statuses = _statuses([("", year.sub(lambda found: str(int(found[0]) + 7), text)) for _, text in dutch])
     found = [n for n in with_year if "numbers" in statuses[n].split(",")]
     assert len(with_year) > 50

@@ -1,6 +1,7 @@
 import json
 import math
 import shutil
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ def make(tmp_path):
     def build(documents, spec=SPEC, n=1):
         out = tmp_path / f"index-{len(list(tmp_path.iterdir()))}"
         cuts = [len(documents) * i // n for i in range(n + 1)]
-        for start, end in zip(cuts, cuts[1:], strict=False):
+        for start, end in pairwise(cuts):
             ids, titles, texts = ([d[i] for d in documents[start:end]] for i in range(3))
             build_unit(out / f"unit-{start}-{end}", spec, ids, titles, texts, start)
         combine(sorted(out.iterdir()), out / "whole", spec)
@@ -55,7 +56,10 @@ def texts(*texts):
 )
 def test_a_query_is_words_without_syntax(make, spec, query, expected):
     index = make(
-        texts("Days of fish", "Een tv met 55 inch scherm", "Vroeg, ochtends", "the b test of 2020", "title:x x"), spec
+        texts(
+            "Days of fish", "Een tv met 55 inch scherm", "Vroeg, ochtends", "the b test of 2020", "title:x x"
+        ),
+        spec,
     )
     ids, scores = index.search([query], 10)[0]
     assert set(ids) == expected
@@ -136,7 +140,11 @@ def test_tantivy_ranks_by_the_same_statistics(make):
     rng = np.random.default_rng(1)
     words = np.array([f"w{i}" for i in range(300)])
     documents = [
-        (str(i), " ".join(rng.choice(words, 3)) if i % 5 == 0 else "", " ".join(rng.zipf(1.3, 20).clip(0, 299).astype(str)) + f" {words[i % 300]}")
+        (
+            str(i),
+            " ".join(rng.choice(words, 3)) if i % 5 == 0 else "",
+            " ".join(rng.zipf(1.3, 20).clip(0, 299).astype(str)) + f" {words[i % 300]}",
+        )
         for i in range(3000)
     ]
     index = make(documents, n=3)
@@ -146,7 +154,9 @@ def test_tantivy_ranks_by_the_same_statistics(make):
         fields, prepared = index._prepare(terms)
         hits = index._searcher.search(prepared, 50, count=False).hits
         rows = np.array(index._searcher.fast_field_values("n", [address for _, address in hits]))
-        assert [score / 2.2 for score, _ in hits] == pytest.approx(index._scores(rows, fields), rel=1e-5 + index._tolerance)
+        assert [score / 2.2 for score, _ in hits] == pytest.approx(
+            index._scores(rows, fields), rel=1e-5 + index._tolerance
+        )
 
 
 def test_other_parameters_are_scored_exactly(make):
@@ -178,7 +188,16 @@ def test_a_writer_takes_documents_bit_by_bit(tmp_path):
 
 def test_norms_are_those_of_lucene():
     # Lucene's SmallFloat.byte4ToInt at some codes, and that a length maps to the last code not above it.
-    assert [LENGTHS[code] for code in (0, 23, 24, 39, 40, 41, 48, 255)] == [0, 23, 24, 39, 40, 42, 56, 2013265944]
+    assert [LENGTHS[code] for code in (0, 23, 24, 39, 40, 41, 48, 255)] == [
+        0,
+        23,
+        24,
+        39,
+        40,
+        42,
+        56,
+        2013265944,
+    ]
     lengths = np.arange(5000)
     codes = norms(lengths)
     assert (LENGTHS[codes] <= lengths).all()
@@ -211,7 +230,9 @@ class TestErrors:
         with pytest.raises(StoreError, match="rebuild it"):
             Bm25Index.open(file.parent, SPEC)
 
-    @pytest.mark.parametrize("lost", ["stats.json", "ids.arrow", "tantivy/meta.json", "forward/text.terms.npy"])
+    @pytest.mark.parametrize(
+        "lost", ["stats.json", "ids.arrow", "tantivy/meta.json", "forward/text.terms.npy"]
+    )
     def test_a_missing_file(self, make, tmp_path, lost):
         make(texts("fish"))
         folder = next(tmp_path.glob("*/whole"))

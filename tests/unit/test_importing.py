@@ -35,9 +35,10 @@ def test_a_shard_of_more_shards_lies_inside_a_shard_of_fewer(title, text):
     assert shard_of(content, 1) == 0
 
 
-@pytest.mark.parametrize(("documents", "shards"), [(0, 1), (10_000, 1), (10_001, 2), (5_420_000, 1024)])
+@pytest.mark.parametrize(("documents", "shards"), [(0, 1), (500, 1), (501, 2), (5_183, 8), (80_000, 8), (80_001, 16), (5_420_000, 1024)])
 def test_the_number_of_shards_is_a_power_of_two(documents, shards):
-    assert shard_count(documents, 10_000) == shards
+    assert shard_count(documents) == shards
+    assert shard_count(documents, 10**9) == 1
 
 
 def test_one_id_with_two_texts_names_both_lines(tmp_path):

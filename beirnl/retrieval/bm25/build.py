@@ -21,7 +21,6 @@ TANTIVY, FORWARD, IDS = "tantivy", "forward", "ids.arrow"
 #: Memory after which Tantivy begins another segment (bytes, at most; a small unit takes little).
 _HEAP = 2_000_000_000
 _BATCH = 5_000
-#: Terms that are written by Tantivy at a time when one document has very many.
 _ID_SCHEMA = pa.schema([("id", pa.large_string())])
 
 
@@ -86,7 +85,12 @@ class UnitWriter:
 
 
 def build_unit(
-    out: Path, spec: Bm25Spec, ids: Sequence[str], titles: Sequence[str], texts: Sequence[str], first_row: int = 0
+    out: Path,
+    spec: Bm25Spec,
+    ids: Sequence[str],
+    titles: Sequence[str],
+    texts: Sequence[str],
+    first_row: int = 0,
 ) -> IndexStats:
     """A unit of documents that are all at hand; see :class:`UnitWriter`."""
     writer = UnitWriter(out, spec, first_row)
@@ -105,7 +109,9 @@ class TantivyWriter:
         try:
             folder.mkdir(parents=True)
         except FileExistsError as error:
-            raise StoreError("there is an index already", where=out, remedy="build into a new folder") from error
+            raise StoreError(
+                "there is an index already", where=out, remedy="build into a new folder"
+            ) from error
         self._writer = tantivy.Index(_schema(fields), str(folder)).writer(_HEAP, 1)
         self.documents = 0
 

@@ -36,7 +36,9 @@ def combine(units: Sequence[Path], out: Path, spec: Bm25Spec) -> IndexStats:
     Raises:
         StoreError: a unit is missing, damaged or made with other conditions; units overlap or leave a gap.
     """
-    found = sorted(((statistics.load(unit, spec), unit) for unit in units), key=lambda pair: pair[0].first_row)
+    found = sorted(
+        ((statistics.load(unit, spec), unit) for unit in units), key=lambda pair: pair[0].first_row
+    )
     stats = _total(found, spec)
     folders = [unit for _, unit in found]
     _link([folder / TANTIVY for folder in folders], out, stats)
@@ -101,7 +103,8 @@ def _link(sources: list[Path], out: Path, stats: IndexStats) -> None:
 
 
 def _meta(folder: Path) -> dict[str, Any]:
-    return json.loads((folder / "meta.json").read_text())
+    meta: dict[str, Any] = json.loads((folder / "meta.json").read_text())
+    return meta
 
 
 def _link_or_copy(source: Path, target: Path) -> None:

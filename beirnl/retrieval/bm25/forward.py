@@ -133,12 +133,12 @@ def concatenate(units: Sequence[Path], out: Path, field: str) -> None:
         extra = part == "offsets"
         shape = (sum(len(array) - extra for array in arrays) + extra,)
         dtype = np.result_type(*arrays)
-        joined = np.lib.format.open_memmap(_file(out, field, part), "w+", dtype, shape)
+        joined = _new_file(_file(out, field, part), dtype, shape)
         at = base = 0
-        for array in arrays:
-            joined[at : at + len(array)] = array + base if extra else array
-            at += len(array) - extra
-            base += int(array[-1]) if extra else 0
+        for source in arrays:
+            joined[at : at + len(source)] = source + base if extra else source
+            at += len(source) - extra
+            base += int(source[-1]) if extra else 0
         joined.flush()
 
 
@@ -153,4 +153,9 @@ def _joined(arrays: list[np.ndarray], dtype: type[np.generic]) -> np.ndarray:
 def _mapped(file: Path) -> np.ndarray:
     # Without the subclass memmap, whose every slice is slow; an empty array cannot be mapped.
     array = np.load(file, mmap_mode="r") if file.stat().st_size > 128 else np.load(file)
-    return array.view(np.ndarray)
+    return np.asarray(array)
+
+
+def _new_file(file: Path, dtype: np.dtype, shape: tuple[int]) -> np.memmap:
+    new: np.memmap = np.lib.format.open_memmap(file, "w+", dtype, shape)  # type: ignore[no-untyped-call]
+    return new

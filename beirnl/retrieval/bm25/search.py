@@ -39,8 +39,8 @@ class Bm25Index:
     """A searchable index.
 
     With ``k1`` 1.2 and ``b`` 0.75, which Tantivy has, the answer is exact: candidates are fetched until no
-    other document can belong to the k best. With other values the candidates, ``max(1000, 10 k)`` of them, are
-    the best by Tantivy's, so that the scores are exact and a document may be missing from the list.
+    other document can belong to the k best. With other values the ``max(1000, 10 k)`` candidates are the
+    best by Tantivy's, so that the scores are exact and a document may be missing from the list.
     """
 
     def __init__(self, folder: Path, spec: Bm25Spec, stats: IndexStats) -> None:
@@ -71,9 +71,13 @@ class Bm25Index:
         try:
             return cls(folder, spec, stats)
         except (OSError, ValueError) as error:
-            raise StoreError(f"the BM25 index is damaged ({error})", where=folder, remedy="rebuild it") from error
+            raise StoreError(
+                f"the BM25 index is damaged ({error})", where=folder, remedy="rebuild it"
+            ) from error
 
-    def search(self, queries: Sequence[str], k: int, exclude: Sequence[str | None] | None = None) -> list[Hits]:
+    def search(
+        self, queries: Sequence[str], k: int, exclude: Sequence[str | None] | None = None
+    ) -> list[Hits]:
         """The k best documents for each query, best first in trec_eval's order.
 
         Args:
@@ -115,7 +119,9 @@ class Bm25Index:
                     weights[term_hash(term)] = weight
                     clause = self._query.term_query(self._schema, name, term, "freq")
                     boost = weight / idf(self.stats.counted, frequency)
-                    clauses.append((self._should, clause if boost == 1 else self._query.boost_query(clause, boost)))
+                    clauses.append(
+                        (self._should, clause if boost == 1 else self._query.boost_query(clause, boost))
+                    )
             if clauses:
                 hashes = sorted(weights)
                 fields[name] = _Field(np.array(hashes, np.uint64), np.array([weights[h] for h in hashes]))
@@ -133,9 +139,9 @@ class Bm25Index:
     def _scores(self, rows: np.ndarray, fields: dict[str, _Field]) -> np.ndarray:
         """Exact scores: the best field's, and the others' times the tie breaker (dis_max)."""
         scores = [self._forward[name].scores(rows, *field) for name, field in fields.items()]
-        best = np.maximum.reduce(scores)
+        best: np.ndarray = np.maximum.reduce(scores)
         others = np.add.reduce(scores) - best
-        return (best + self._spec.tie_breaker * others).astype(np.float32)
+        return np.asarray(best + self._spec.tie_breaker * others, np.float32)
 
 
 def _ballast_error(stats: IndexStats) -> float:

@@ -85,7 +85,9 @@ class IndexStats(BaseModel):
     @property
     def made_with(self) -> str:
         """What must be equal for two indexes to be compatible, in words."""
-        return f"format {self.format}, profile {self.profile}, analyzer {self.analyzer} {self.analyzer_version}"
+        return (
+            f"format {self.format}, profile {self.profile}, analyzer {self.analyzer} {self.analyzer_version}"
+        )
 
     def save(self, folder: Path) -> None:
         """Writes ``stats.json`` into the folder."""
@@ -119,7 +121,9 @@ def load(folder: Path, spec: Bm25Spec) -> IndexStats:
     try:
         stats = IndexStats.model_validate_json(folder.joinpath("stats.json").read_bytes())
     except (OSError, ValidationError) as error:
-        raise StoreError("no BM25 index is here, or not a whole one", where=folder, remedy="build it again") from error
+        raise StoreError(
+            "no BM25 index is here, or not a whole one", where=folder, remedy="build it again"
+        ) from error
     wanted = empty(spec)
     if stats.made_with != wanted.made_with:
         raise StoreError(
