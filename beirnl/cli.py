@@ -25,7 +25,8 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     help="Distributed batch processing for retrieval research.\n\n"
     "An experiment file (TOML) names datasets, a translation, systems and measures. "
-    "`beirnl plan EXP` shows what is to be done, `beirnl run EXP` does it (and goes on where a killed run stood), "
+    "`beirnl plan EXP` shows what is to be done, `beirnl run EXP` does it (and goes on where a killed run "
+    "stood), "
     "`beirnl report EXP` shows the result.\n\n"
     "Start with `beirnl run experiments/quickstart.toml`.",
 )
@@ -66,7 +67,9 @@ def _version(value: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show it.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show it.")
+    ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
     pass
@@ -85,9 +88,12 @@ def run(
     experiment: Exp,
     only: Annotated[str | None, typer.Option(metavar="STAGE", help="This stage, and what it needs.")] = None,
     address: Annotated[
-        str | None, typer.Option(metavar="auto|HOST:PORT", help="Run on this Ray cluster instead of this machine.")
+        str | None,
+        typer.Option(metavar="auto|HOST:PORT", help="Run on this Ray cluster instead of this machine."),
     ] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Workers per pool (instead of the file's).")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Workers per pool (instead of the file's).")
+    ] = None,
 ) -> None:
     """Run what is pending; a run that was killed goes on where it stood, with any number of workers."""
     from beirnl.pipeline import Pipeline
@@ -122,7 +128,7 @@ def status(experiment: Exp) -> None:
     from beirnl.store.lease import Lease
 
     pipeline = Pipeline.of(_load(experiment))
-    _show_plan(pipeline.plan())
+    _show_plan(pipeline.plan(), pipeline)
     if pipeline.workspace.is_running():
         holder = Lease.holder(pipeline.workspace.lease_path) or {}
         print(f"running: process {holder.get('pid')} on {holder.get('host')}")
@@ -134,7 +140,9 @@ def status(experiment: Exp) -> None:
 def report(
     experiment: Exp,
     format: Annotated[Format, typer.Option("--format", "-f", help="How to show it.")] = "table",
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of standard output.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A file instead of standard output.")
+    ] = None,
 ) -> None:
     """Show the result: measures, checks of translations, warnings, run files."""
     from beirnl.evaluation import page, records, text
@@ -228,30 +236,34 @@ def _executor(experiment: "Experiment", address: str | None) -> "Executor":
     return RayExecutor(experiment.runtime, address)
 
 
-def _show_plan(states: "list[Status]") -> None:
-    """A line per artifact: its stage, what it is for, and where it stands."""
+def _show_plan(states: "list[Status]", pipeline: "Pipeline | None" = None) -> None:
+    """A line per artifact: its stage, what it is for, and where it stands; with a pipeline also its pace."""
     from rich.console import Console
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
     for heading in ("stage", "dataset", "for", "key", "state"):
-        table.add_column(heading)
+        table.add_column(heading, no_wrap=True)
     styles = {"done": "green", "stale": "red", "pending": "yellow", "waiting": "dim"}
     for status in states:
         node = status.node
-        state = f"[{styles[status.state]}]{_state(status)}[/]"
+        state = f"[{styles[status.state]}]{_state(status, pipeline)}[/]"
         table.add_row(node.stage, node.label, node.purpose, node.key[:8], state)
-    Console().print(table)
+    Console(width=None if sys.stdout.isatty() else 160).print(table)
     done = sum(status.state == "done" for status in states)
     print(f"{done} of {len(states)} artifacts are done")
 
 
-def _state(status: "Status") -> str:
-    if status.state == "pending":
-        return f"{status.done} of {status.units} units done"
+def _state(status: "Status", pipeline: "Pipeline | None") -> str:
+    from beirnl.progress import duration
+
     if status.state == "stale":
         return "stale: its input has changed"
-    return status.state
+    if status.state != "pending":
+        return status.state
+    pace = pipeline.pace(status) if pipeline else None
+    more = f", {pace[0]:.0f} rows/s, {duration(pace[1])} left" if pace else ""
+    return f"{status.done} of {status.units} units done{more}"
 
 
 def _write_reports(pipeline: "Pipeline") -> None:

@@ -1,4 +1,4 @@
-"""From an experiment to its graph: which artifact is made by which stage from which others, under which key."""
+"""From an experiment to its graph: which artifact is made by which stage from which others."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -205,7 +205,9 @@ def _translated(
     )
 
 
-def _translation_spec(experiment: Experiment, kind: Kind, source_language: str, domain: str) -> TranslationSpec:
+def _translation_spec(
+    experiment: Experiment, kind: Kind, source_language: str, domain: str
+) -> TranslationSpec:
     from beirnl.llm import resolve_engine
 
     config = experiment.translation

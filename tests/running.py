@@ -1,5 +1,6 @@
 """Runs experiments in this process or in one of their own."""
 
+import json
 import os
 import subprocess
 import sys
@@ -13,7 +14,18 @@ from beirnl.executors.local import LocalExecutor
 from beirnl.pipeline import Pipeline
 from beirnl.reporting import gather
 
-BM25 = '[[system]]\nname = "bm25"\nkind = "bm25"\n'
+
+def system(kind: str, name: str, **settings: object) -> str:
+    """A [[system]] table."""
+    return _table("system", kind=kind, name=name, **settings)
+
+
+def _table(heading: str, **settings: object) -> str:
+    lines = [f"{key} = {json.dumps(str(v) if isinstance(v, Path) else v)}" for key, v in settings.items()]
+    return "\n".join([f"[[{heading}]]", *lines, ""])
+
+
+BM25 = system("bm25", "bm25")
 ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_AUTH_MODE": "disabled",
@@ -32,9 +44,7 @@ def experiment(folder: Path, text: str) -> Path:
 
 def dataset(path: Path, name: str = "own", **settings: object) -> str:
     """A [[dataset]] table."""
-    values = {True: "true", False: "false"}
-    lines = [f"{key} = {values.get(value) if isinstance(value, bool) else repr(value)}" for key, value in settings.items()]
-    return "\n".join(["[[dataset]]", f'name = "{name}"', f'path = "{path}"', *lines, ""])
+    return _table("dataset", name=name, path=path, **settings)
 
 
 def run(path: Path) -> Pipeline:
@@ -64,7 +74,9 @@ def ranking(pipeline: Pipeline, system: str = "bm25", **which: str) -> dict[str,
     raise KeyError(system)
 
 
-def beirnl(*arguments: object, check: int | None = 0, timeout: float = 300, **environment: str) -> subprocess.CompletedProcess:
+def beirnl(
+    *arguments: object, check: int | None = 0, timeout: float = 300, **environment: str
+) -> subprocess.CompletedProcess:
     """Run the command line in a process of its own."""
     done = subprocess.run(
         [sys.executable, "-m", "beirnl.cli", *map(str, arguments)],

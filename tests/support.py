@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def shared(*parts: str) -> Path:
-    """A path in the reference data beside the checkout (``BEIRNL_DATA``); skips the test where it is absent."""
+    """A path in the reference data (``BEIRNL_DATA``, or beside the checkout); skips where it is absent."""
     base = Path(os.environ.get("BEIRNL_DATA", ROOT.parent / "shared" / "data"))
     path = base.joinpath(*parts)
     if not path.exists():

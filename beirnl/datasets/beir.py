@@ -72,7 +72,9 @@ def qrels_path(folder: Path, split: str) -> Path:
             return path
     names = ", ".join(path.stem for path in present) or "none"
     raise DataError(
-        f"has no split {split!r} (present: {names})", where=folder / "qrels", remedy="set split to one of these"
+        f"has no split {split!r} (present: {names})",
+        where=folder / "qrels",
+        remedy="set split to one of these",
     )
 
 
@@ -128,7 +130,7 @@ def _identifier(value: str | int | float, path: Path, line: int) -> str:
 def read_qrels(path: Path) -> Iterator[Judgement]:
     """Judgements: ``query-id corpus-id score`` with or without a header, or TREC's four columns.
 
-    Columns are separated by tabs, or by blanks where a line has no tab. Labels such as ``1.0`` are whole numbers.
+    Columns are separated by tabs, or by blanks where a line has no tab. ``1.0`` is a whole number.
 
     Raises:
         DataError: another number of columns, or a label that is not a whole number.
@@ -151,7 +153,9 @@ def read_qrels(path: Path) -> Iterator[Judgement]:
             if number == 1:
                 continue  # the header
             raise DataError(
-                f"label {label!r} is not a whole number", where=f"{path}:{number}", remedy="write it as 0, 1, 2"
+                f"label {label!r} is not a whole number",
+                where=f"{path}:{number}",
+                remedy="write it as 0, 1, 2",
             )
         yield Judgement(number, query_id.strip(), doc_id.strip(), relevance)
 

@@ -124,7 +124,11 @@ def read_queries(path: Path, judged: set[str]) -> tuple[pa.Table, list[str]]:
     """
     records = list(read_records(path))
     frame = pl.DataFrame(
-        {"id": [r.id for r in records], "line": [r.line for r in records], "content": [r.text for r in records]},
+        {
+            "id": [r.id for r in records],
+            "line": [r.line for r in records],
+            "content": [r.text for r in records],
+        },
         schema={"id": pl.String, "line": pl.Int64, "content": pl.String},
     )
     repeated = frame.filter(pl.col("id").is_duplicated()).sort("line")
@@ -153,7 +157,8 @@ def read_judgements(path: Path, query_ids: set[str]) -> pa.Table:
         earlier = pairs.setdefault(pair, judgement)
         if earlier.relevance != judgement.relevance:
             raise DataError(
-                f"query {pair[0]!r} and document {pair[1]!r} have two labels, in lines {earlier.line} and {judgement.line}",
+                f"query {pair[0]!r} and document {pair[1]!r} have two labels, "
+                f"in lines {earlier.line} and {judgement.line}",
                 where=path,
                 remedy="keep one of the lines",
             )
@@ -185,7 +190,9 @@ def qrels_warnings(qrels: pl.DataFrame, corpus_ids: Iterable[pl.Series]) -> list
 
 
 def _repeated_warning(ids: list[str], what: str) -> list[str]:
-    return [f"{len(ids)} {what} occur more than once with one text; kept once: {examples(ids)}"] if ids else []
+    return (
+        [f"{len(ids)} {what} occur more than once with one text; kept once: {examples(ids)}"] if ids else []
+    )
 
 
 def corpus_warnings(repeated: list[str], empty: list[str]) -> list[str]:

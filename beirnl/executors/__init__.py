@@ -1,7 +1,7 @@
 """Executors run the units of a stage: in this process, or in actor pools on a Ray cluster.
 
-With ``beirnl.serve`` and ``jobs/`` this is the only place that imports ray. Both executors have the same outcome:
-they call :func:`beirnl.stages.base.execute`, and receipts are all that counts.
+This is the only place that imports ray. Both executors have the same outcome: they call
+:func:`beirnl.stages.base.execute`, and receipts are all that counts.
 """
 
 from collections.abc import Callable, Sequence

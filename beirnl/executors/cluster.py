@@ -1,7 +1,7 @@
-"""Units as shard descriptors through a Ray Data actor pool; rows stay in files and never cross the object store.
+"""Units as shard descriptors through a Ray Data actor pool; rows stay in files, out of the object store.
 
-One pool serves the units of all datasets that share a model. A worker loads it once. An error of a unit travels
-back as a value, because Ray would otherwise retry it or wrap it in its own.
+One pool serves the units of all datasets that share a model. A worker loads it once. An error of a unit
+travels back as a value, because Ray would otherwise retry it or wrap it in its own.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from beirnl.stages.base import Task, execute
 
 _ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",  # workers use the driver's interpreter, not one that uv makes
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",  # workers use the driver's interpreter, not one of uv's
     "RAY_DATA_DISABLE_PROGRESS_BARS": "1",  # beirnl shows its own
 }
 
@@ -180,4 +180,3 @@ def _deadline(seconds: int) -> Iterator[None]:
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
-

@@ -1,4 +1,4 @@
-"""Asking an LLM through the journal: equal requests are asked once, and what was answered is never asked again."""
+"""Asking an LLM through the journal: equal requests are asked once, and no answer is asked for again."""
 
 from collections.abc import Iterator, Sequence
 

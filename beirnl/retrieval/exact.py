@@ -120,5 +120,7 @@ def _exact_scores(queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
     scores = np.empty(len(queries), np.float32)
     for begin in range(0, len(queries), _QUERY_BLOCK * 16):
         block = slice(begin, begin + _QUERY_BLOCK * 16)
-        scores[block] = np.einsum("ij,ij->i", queries[block].astype(np.float64), documents[block].astype(np.float64))
+        scores[block] = np.einsum(
+            "ij,ij->i", queries[block].astype(np.float64), documents[block].astype(np.float64)
+        )
     return scores

@@ -41,7 +41,7 @@ class Task:
 
 @dataclass
 class Unit:
-    """What a stage's function sees: the task, its opened inputs, the writer, and what the worker has loaded."""
+    """What a stage's function sees: task, opened inputs, writer, and what the worker has loaded."""
 
     task: Task
     out: PartWriter
@@ -98,7 +98,7 @@ def execute(stage: Stage, task: Task, resource: Any) -> Receipt:
     """Run one unit and commit it; a unit that has its receipt is not run again.
 
     Raises:
-        StageError: the unit has killed its worker ``MAX_DEATHS`` times in this run, or failed for a reason of its own.
+        StageError: the unit has killed its worker ``MAX_DEATHS`` times in this run, or failed otherwise.
     """
     existing = Artifact(task.directory).receipt(task.unit)
     if existing:

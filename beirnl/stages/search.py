@@ -151,7 +151,10 @@ def embed(unit: Unit) -> None:
     spec = unit.task.spec
     assert isinstance(spec, EmbedSpec)
     rows = unit.inputs["rows"].read(unit.number)
-    texts = [join_title_text(t, x) for t, x in zip(rows["title"].to_pylist(), rows["text"].to_pylist(), strict=True)]
+    texts = [
+        join_title_text(t, x)
+        for t, x in zip(rows["title"].to_pylist(), rows["text"].to_pylist(), strict=True)
+    ]
     encoded = unit.resource.encode(texts, spec.kind)
     vectors = encoded.vectors.astype(spec.encoder.vectors)
     column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1])

@@ -12,9 +12,9 @@ from beirnl.datasets import beir, importing
 from beirnl.schema import ANSWERS, CORPUS, QRELS, QUERIES, TRANSLATED
 from beirnl.specs import CheckSpec, Spec, TranslationSpec
 from beirnl.stages.base import Inputs, Task, Unit
-from beirnl.store.keys import digest, spec_fields
 from beirnl.store.artifacts import OpenPart
 from beirnl.store.journal import Journal
+from beirnl.store.keys import digest, spec_fields
 from beirnl.store.parquet import read_table
 
 
@@ -102,7 +102,9 @@ def import_qrels(unit: Unit) -> None:
     table = importing.read_judgements(beir.qrels_path(spec.folder, spec.split), queries)
     frame = pl.from_arrow(table)
     assert isinstance(frame, pl.DataFrame)
-    ids = (pl.Series("id", shard["id"].to_pylist(), dtype=pl.String) for shard in unit.inputs["corpus"].tables())
+    ids = (
+        pl.Series("id", shard["id"].to_pylist(), dtype=pl.String) for shard in unit.inputs["corpus"].tables()
+    )
     unit.out.rows_in = table.num_rows
     unit.out.warnings += importing.qrels_warnings(frame, ids)
     unit.out.write(table, QRELS)

@@ -1,10 +1,10 @@
 """Artifacts: a directory of parts, the receipts that commit them, and the manifest that closes it.
 
-    <artifact>/
-      part-00042-00-<attempt>.parquet, or a directory of that name
-      receipts/00042.json, receipts/reduced.json
-      attempts/00042-<run>-<attempt>
-      manifest.json                                   written last; then only it is read
+<artifact>/
+  part-00042-00-<attempt>.parquet, or a directory of that name
+  receipts/00042.json, receipts/reduced.json
+  attempts/00042-<run>-<attempt>
+  manifest.json                                   written last; then only it is read
 """
 
 import json
@@ -161,7 +161,7 @@ class Artifact:
             yield self.read(number)
 
     def table(self) -> pa.Table:
-        """All parts as one table; for artifacts that are known to be small. The reduction where there is one."""
+        """All parts as one table, or the reduction where there is one; for artifacts that are small."""
         if self.manifest.reduced:
             return self.read_reduced()
         return pa.concat_tables(list(self.tables()))

@@ -2,9 +2,9 @@
 
     journal/<request-spec>/<low>-<high>-<attempt>.jsonl
 
-``low`` and ``high`` bound the 12-bit buckets of the source texts whose answers a file holds. Shards are cut by
-the leading bits of a text's digest, so that a shard of one dataset finds the answers that the same texts got in
-another one in the files whose range meets its own. A torn last line is ignored.
+``low`` and ``high`` bound the 12-bit buckets of the source texts whose answers a file holds. Shards are cut
+by the leading bits of a text's digest, so that a shard of one dataset finds the answers that the same texts
+got in another one in the files whose range meets its own. A torn last line is ignored.
 """
 
 import os

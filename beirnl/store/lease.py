@@ -1,8 +1,8 @@
 """One driver at a time on a workspace: a lease with a counter that its holder renews.
 
 An observer judges a lease stale by its own monotonic clock, when the counter has not moved for ``STALE``
-seconds; clocks of two machines are never compared. A holder on the same host whose process is gone is stale at
-once, so that a killed run can be taken up without waiting.
+seconds; clocks of two machines are never compared. A holder on the same host whose process is gone is stale
+at once, so that a killed run can be taken up without waiting.
 """
 
 import contextlib

@@ -228,7 +228,9 @@ kind = "bm25"
 
 def experiment(checkout: Path, workspace: Path | str, workers: int) -> str:
     (checkout / "experiments").mkdir(exist_ok=True)
-    (checkout / "experiments" / "job.toml").write_text(EXPERIMENT.format(workspace=workspace, workers=workers))
+    (checkout / "experiments" / "job.toml").write_text(
+        EXPERIMENT.format(workspace=workspace, workers=workers)
+    )
     return "experiments/job.toml"
 
 
@@ -247,4 +249,6 @@ def test_an_experiment_runs_on_both_nodes_and_gives_what_one_machine_gives(machi
 def test_a_relative_workspace_on_two_nodes_is_refused(machines, checkout):
     done = machines.submit(checkout, "jobs/run.py", experiment(checkout, "../workspace/job", workers=1))
     assert done.returncode != 0
-    assert "workspace '../workspace/job' is relative, and the cluster has 2 nodes" in done.stdout + done.stderr
+    assert (
+        "workspace '../workspace/job' is relative, and the cluster has 2 nodes" in done.stdout + done.stderr
+    )

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-WORDS = "alpha beta gamma delta epsilon zeta eta theta iota kappa needle some text of".split()
+WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"]
+MORE_WORDS = ["needle", "some", "text", "of"]
 
 
 @pytest.fixture(scope="session")
@@ -17,11 +18,17 @@ def tiny_encoder(tmp_path_factory):
 
     torch.manual_seed(0)
     folder = tmp_path_factory.mktemp("tiny")
-    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, *MORE_WORDS]
     (folder / "vocab.txt").write_text("\n".join(vocabulary))
-    BertTokenizerFast(vocab_file=str(folder / "vocab.txt"), model_max_length=128).save_pretrained(folder / "bert")
+    BertTokenizerFast(vocab_file=str(folder / "vocab.txt"), model_max_length=128).save_pretrained(
+        folder / "bert"
+    )
     config = BertConfig(
-        vocab_size=len(vocabulary), hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
+        vocab_size=len(vocabulary),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
         max_position_embeddings=128,
     )
     BertModel(config).eval().save_pretrained(folder / "bert")

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 from beir_folder import doc, query, write_beir
-from running import BM25, beirnl, dataset, experiment, ranking, report, run
+from running import BM25, beirnl, dataset, experiment, ranking, report, run, system
 
 from beirnl.errors import DataError
 from beirnl.reporting import gather
 
-WORDS = "alpha beta gamma delta epsilon zeta eta theta iota kappa".split()
+WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"]
 
 
 def one(tmp_path, corpus, queries, qrels, systems=BM25, name="own", split="test", **settings):
@@ -22,7 +22,9 @@ def one(tmp_path, corpus, queries, qrels, systems=BM25, name="own", split="test"
 
 def value(found, measure="nDCG@10", **which):
     values = [
-        r.value for r in found.records if r.measure == measure and all(getattr(r, k) == v for k, v in which.items())
+        r.value
+        for r in found.records
+        if r.measure == measure and all(getattr(r, k) == v for k, v in which.items())
     ]
     assert len(values) == 1
     return values[0]
@@ -35,8 +37,12 @@ def value(found, measure="nDCG@10", **which):
 def test_01_self_matches_are_removed_before_the_cut_where_the_dataset_says_so(tmp_path, remove, expected):
     corpus = [doc("x", "alpha beta gamma delta"), doc("y", "alpha beta gamma"), doc("z", "kappa")]
     path = one(
-        tmp_path, corpus, [query("x", "alpha beta gamma delta")], [("x", "y", 1)],
-        BM25 + "depth = 1\n", remove_self_matches=remove,
+        tmp_path,
+        corpus,
+        [query("x", "alpha beta gamma delta")],
+        [("x", "y", 1)],
+        BM25 + "depth = 1\n",
+        remove_self_matches=remove,
     )
     assert ranking(run(path))["x"] == expected
 
@@ -44,11 +50,16 @@ def test_01_self_matches_are_removed_before_the_cut_where_the_dataset_says_so(tm
 def test_01_self_matches_are_removed_before_and_after_reranking(tmp_path, tiny_encoder):
     corpus = [doc("x", "alpha beta gamma delta"), doc("y", "alpha beta gamma"), doc("z", "delta")]
     systems = BM25 + (
-        f'[[system]]\nname = "two"\nkind = "rerank"\nfirst = "bm25"\nmethod = "bi-encoder"\nmodel = "{tiny_encoder}"\ndepth = 1\n'
-        f'[[system]]\nname = "dense"\nkind = "dense"\nmodel = "{tiny_encoder}"\ndepth = 2\n'
+        system("rerank", "two", first="bm25", method="bi-encoder", model=tiny_encoder, depth=1)
+        + system("dense", "dense", model=tiny_encoder, depth=2)
     )
     path = one(
-        tmp_path, corpus, [query("x", "alpha beta gamma delta")], [("x", "y", 1)], systems, remove_self_matches=True
+        tmp_path,
+        corpus,
+        [query("x", "alpha beta gamma delta")],
+        [("x", "y", 1)],
+        systems,
+        remove_self_matches=True,
     )
     pipeline = run(path)
     assert ranking(pipeline, "two") == {"x": ["y"]}
@@ -74,12 +85,22 @@ def test_04_a_query_without_relevant_documents_scores_0_and_is_counted(tmp_path)
     queries = [query("q1", "alpha"), query("q2", "beta"), query("unjudged", "alpha")]
     found = report(one(tmp_path, corpus, queries, [("q1", "a", 1), ("q2", "b", 0)]))
     record = next(r for r in found.records if r.measure == "nDCG@10")
-    assert (record.value, record.queries, record.without_relevant, record.value_with_relevant) == (0.5, 2, 1, 1.0)
+    assert (record.value, record.queries, record.without_relevant, record.value_with_relevant) == (
+        0.5,
+        2,
+        1,
+        1.0,
+    )
     assert any("no relevant document" in line and "q2" in line for line in found.warnings)
 
 
 def test_05_labels_of_0_do_not_count_as_relevant(tmp_path):
-    path = one(tmp_path, [doc("a", "alpha"), doc("b", "alpha")], [query("q", "alpha")], [("q", "a", 1), ("q", "b", 0)])
+    path = one(
+        tmp_path,
+        [doc("a", "alpha"), doc("b", "alpha")],
+        [query("q", "alpha")],
+        [("q", "a", 1), ("q", "b", 0)],
+    )
     assert value(report(path), "R@100") == 1.0
 
 
@@ -125,7 +146,9 @@ def test_10_graded_labels_have_linear_gain(tmp_path):
 
 def test_11_ties_are_ordered_by_id_descending(tmp_path):
     corpus = [doc(i, "alpha") for i in ("a", "c", "b")]
-    path = one(tmp_path, corpus, [query("q", "alpha")], [("q", "c", 1)], BM25 + '[evaluation]\nmeasures = ["AP"]\n')
+    path = one(
+        tmp_path, corpus, [query("q", "alpha")], [("q", "c", 1)], BM25 + '[evaluation]\nmeasures = ["AP"]\n'
+    )
     pipeline = run(path)
     assert ranking(pipeline)["q"] == ["c", "b", "a"] and value(gather(pipeline), "AP") == 1.0
 
@@ -137,7 +160,12 @@ def test_11_ties_at_the_cut_are_all_considered(tmp_path):
 
 
 def test_12_the_same_document_twice_is_kept_once_with_a_warning(tmp_path):
-    path = one(tmp_path, [doc("a", "alpha"), doc("b", "beta"), doc("a", "alpha")], [query("q", "alpha")], [("q", "a", 1)])
+    path = one(
+        tmp_path,
+        [doc("a", "alpha"), doc("b", "beta"), doc("a", "alpha")],
+        [query("q", "alpha")],
+        [("q", "a", 1)],
+    )
     found = report(path)
     assert any("1 documents occur more than once" in line for line in found.warnings)
     assert ranking(run(path))["q"] == ["a"]
@@ -149,13 +177,24 @@ def test_12_and_15_one_id_with_two_texts_names_both_lines(tmp_path, which):
     corpus = twice if which == "corpus" else [doc("a", "alpha")]
     queries = twice if which == "queries" else [query("a", "alpha")]
     done = beirnl("run", one(tmp_path, corpus, queries, [("a", "a", 1)]), check=2)
-    assert f"{which}.jsonl" in done.stderr and "lines 1 and 3" in done.stderr and done.stderr.count("error:") == 1
+    assert (
+        f"{which}.jsonl" in done.stderr
+        and "lines 1 and 3" in done.stderr
+        and done.stderr.count("error:") == 1
+    )
 
 
 def test_13_documents_without_text_are_kept_and_counted(tmp_path):
-    corpus = [{"_id": "no text"}, doc("null", None, None), doc("no title", "alpha"), doc("only title", "", "alpha")]
+    corpus = [
+        {"_id": "no text"},
+        doc("null", None, None),
+        doc("no title", "alpha"),
+        doc("only title", "", "alpha"),
+    ]
     pipeline = run(one(tmp_path, corpus, [query("q", "alpha")], [("q", "no title", 1)]))
-    imported = next(n for n in pipeline.graph.nodes.values() if n.stage == "import-corpus").artifact(pipeline.workspace)
+    imported = next(n for n in pipeline.graph.nodes.values() if n.stage == "import-corpus").artifact(
+        pipeline.workspace
+    )
     assert imported.rows == 4 and imported.receipts()[0].counts["empty"] == 2
     assert set(ranking(pipeline)["q"]) == {"no title", "only title"}
     assert any("2 documents have neither title nor text" in line for line in gather(pipeline).warnings)
@@ -191,7 +230,10 @@ def test_17_byte_order_mark_crlf_and_blank_lines_load(tmp_path):
 
 
 @pytest.mark.parametrize("which", ["corpus", "queries"])
-@pytest.mark.parametrize("damage", [b"nonsense", b'{"_id": "b", "tex', b'{"_id": "b", "text": "\xff"}', b'{"_id": "b", "text": "\0"}'])
+@pytest.mark.parametrize(
+    "damage",
+    [b"nonsense", b'{"_id": "b", "tex', b'{"_id": "b", "text": "\xff"}', b'{"_id": "b", "text": "\0"}'],
+)
 def test_18_a_damaged_line_is_named_and_nothing_is_half_written(tmp_path, which, damage):
     good = b'{"_id": "a", "text": "alpha"}\n'
     files = {"corpus": good, "queries": good, which: good + damage + b"\n"}
@@ -202,14 +244,18 @@ def test_18_a_damaged_line_is_named_and_nothing_is_half_written(tmp_path, which,
 
 
 def test_19_all_forms_of_qrels(tmp_path):
-    for n, qrels in enumerate([b"q\ta\t1\n", b"query-id\tcorpus-id\tscore\nq\ta\t1.0\n", b"q 0 a 1\n", b"q\t0\ta\t1\n"]):
+    for n, qrels in enumerate(
+        [b"q\ta\t1\n", b"query-id\tcorpus-id\tscore\nq\ta\t1.0\n", b"q 0 a 1\n", b"q\t0\ta\t1\n"]
+    ):
         folder = tmp_path / str(n)
         folder.mkdir()
         assert value(report(one(folder, [doc("a", "alpha")], [query("q", "alpha")], qrels))) == 1.0
 
 
 def test_20_a_locale_without_unicode(tmp_path):
-    path = one(tmp_path, [doc("é", "de coëfficiënt")], [query("q", "coëfficiënt")], [("q", "é", 1)], language="nl")
+    path = one(
+        tmp_path, [doc("é", "de coëfficiënt")], [query("q", "coëfficiënt")], [("q", "é", 1)], language="nl"
+    )
     c = {"LC_ALL": "C", "LANG": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     beirnl("run", path, **c)
     records = json.loads(beirnl("report", path, "--format", "json", **c).stdout)
@@ -218,7 +264,7 @@ def test_20_a_locale_without_unicode(tmp_path):
 
 def test_21_a_document_of_2_mb_is_indexed_and_truncated(tmp_path, tiny_encoder):
     corpus = [doc("long", "alpha beta " * 180_000 + "needle"), doc("short", "gamma")]
-    systems = BM25 + f'[[system]]\nname = "dense"\nkind = "dense"\nmodel = "{tiny_encoder}"\n'
+    systems = BM25 + system("dense", "dense", model=tiny_encoder)
     pipeline = run(one(tmp_path, corpus, [query("q", "needle")], [("q", "long", 1)], systems))
     assert ranking(pipeline)["q"] == ["long"] and len(ranking(pipeline, "dense")["q"]) == 2
     counts = [
@@ -232,7 +278,17 @@ def test_21_a_document_of_2_mb_is_indexed_and_truncated(tmp_path, tiny_encoder):
 
 # Queries and search -----------------------------------------------------------------------------------------
 
-ODD = ["fish days:", 'tv 55" scherm', "'s ochtends", "A+B-test (2020)", "AND OR NOT", "*", "title:x", "a\\b~2^3", "[1 TO 2]"]
+ODD = [
+    "fish days:",
+    'tv 55" scherm',
+    "'s ochtends",
+    "A+B-test (2020)",
+    "AND OR NOT",
+    "*",
+    "title:x",
+    "a\\b~2^3",
+    "[1 TO 2]",
+]
 
 
 def test_22_query_syntax_is_plain_words(tmp_path):
@@ -249,7 +305,12 @@ def test_23_a_query_of_1500_distinct_words_is_answered(tmp_path):
 
 
 def test_24_queries_without_hits_score_0_and_are_counted(tmp_path):
-    queries = [query("stop", "the and of"), query("empty", ""), query("nowhere", "xyzzy"), query("good", "alpha")]
+    queries = [
+        query("stop", "the and of"),
+        query("empty", ""),
+        query("nowhere", "xyzzy"),
+        query("good", "alpha"),
+    ]
     found = report(one(tmp_path, [doc("a", "alpha")], queries, [(q["_id"], "a", 1) for q in queries]))
     record = next(r for r in found.records if r.measure == "nDCG@10")
     assert (record.value, record.queries) == (0.25, 4)
@@ -257,7 +318,7 @@ def test_24_queries_without_hits_score_0_and_are_counted(tmp_path):
 
 def test_25_a_depth_beyond_the_corpus(tmp_path, tiny_encoder):
     corpus = [doc(word, word) for word in WORDS]
-    systems = BM25 + f'[[system]]\nname = "dense"\nkind = "dense"\nmodel = "{tiny_encoder}"\ndepth = 1000\n'
+    systems = BM25 + system("dense", "dense", model=tiny_encoder, depth=1000)
     pipeline = run(one(tmp_path, corpus, [query("q", "alpha beta")], [("q", "alpha", 1)], systems))
     assert sorted(ranking(pipeline)["q"]) == ["alpha", "beta"]
     assert sorted(ranking(pipeline, "dense")["q"]) == sorted(WORDS)
@@ -265,12 +326,19 @@ def test_25_a_depth_beyond_the_corpus(tmp_path, tiny_encoder):
 
 def test_26_any_number_of_shards_gives_the_same_run(tmp_path, tiny_encoder):
     corpus = [doc(f"d{n:02}", " ".join(WORDS[n % 7 : n % 7 + 3])) for n in range(40)]
-    systems = BM25 + f'[[system]]\nname = "dense"\nkind = "dense"\nmodel = "{tiny_encoder}"\ndepth = 10\n'
+    systems = BM25 + system("dense", "dense", model=tiny_encoder, depth=10)
     runs = []
     for n, per_shard in enumerate((100, 20, 5)):
         (tmp_path / str(n)).mkdir()
         pipeline = run(
-            one(tmp_path / str(n), corpus, [query("q", "beta gamma")], [("q", "d01", 1)], systems, shard_documents=per_shard)
+            one(
+                tmp_path / str(n),
+                corpus,
+                [query("q", "beta gamma")],
+                [("q", "d01", 1)],
+                systems,
+                shard_documents=per_shard,
+            )
         )
         runs.append((ranking(pipeline)["q"], ranking(pipeline, "dense")["q"]))
     assert len(runs[0][1]) == 10 and runs[0] == runs[1] == runs[2]
@@ -281,13 +349,17 @@ def test_27_the_batch_size_does_not_change_the_vectors(tmp_path, tiny_encoder):
 
     from beirnl.stages.search import vectors_of
 
-    corpus = [doc(f"d{n}", " ".join(WORDS[(n + i) % 10] for i in range(5 if n % 2 else 500))) for n in range(12)]
+    corpus = [
+        doc(f"d{n}", " ".join(WORDS[(n + i) % 10] for i in range(5 if n % 2 else 500))) for n in range(12)
+    ]
     vectors = []
     for batch in (4, 1):
         (tmp_path / str(batch)).mkdir()
-        systems = f'[[system]]\nname = "dense"\nkind = "dense"\nmodel = "{tiny_encoder}"\nbatch_size = {batch}\n'
+        systems = system("dense", "dense", model=tiny_encoder, batch_size=batch)
         pipeline = run(one(tmp_path / str(batch), corpus, [query("q", "alpha")], [("q", "d1", 1)], systems))
-        node = next(n for n in pipeline.graph.nodes.values() if n.stage == "embed" and n.spec.kind == "document")
+        node = next(
+            n for n in pipeline.graph.nodes.values() if n.stage == "embed" and n.spec.kind == "document"
+        )
         table = node.artifact(pipeline.workspace).table().sort_by("id")
         vectors.append(vectors_of(table))
     np.testing.assert_allclose(vectors[0], vectors[1], atol=1e-5)
@@ -297,13 +369,13 @@ def test_27_the_batch_size_does_not_change_the_vectors(tmp_path, tiny_encoder):
 
 
 def test_a_model_folder_that_is_not_there(tmp_path):
-    systems = '[[system]]\nname = "dense"\nkind = "dense"\nmodel = "./no/such/model"\n'
+    systems = system("dense", "dense", model="./no/such/model")
     done = beirnl("run", one(tmp_path, [doc("a")], [query("q")], [("q", "a", 1)], systems), check=2)
     assert "no/such/model" in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_a_misspelt_model_names_the_nearest(tmp_path):
-    systems = '[[system]]\nname = "dense"\nkind = "dense"\nmodel = "all-MiniLM-L6-v3"\n'
+    systems = system("dense", "dense", model="all-MiniLM-L6-v3")
     done = beirnl("plan", one(tmp_path, [doc("a")], [query("q")], [("q", "a", 1)], systems), check=2)
     assert "all-MiniLM-L6-v2" in done.stderr and done.stderr.count("\n") == 1
 

@@ -10,7 +10,7 @@ import sys
 import time
 
 import pytest
-from running import BM25, ENVIRONMENT, beirnl, dataset, experiment, run
+from running import BM25, ENVIRONMENT, beirnl, dataset, experiment, run, system
 from support import ROOT
 
 from beirnl.config import load_experiment
@@ -22,12 +22,13 @@ POINTS = ["before-part", "after-part", "after-receipt", "after-answer"]
 def write(folder, encoder, per_shard=8):
     """The sample in shards of eight, translated by the mock engine, through every kind of system."""
     folder.mkdir(exist_ok=True)
-    systems = BM25 + (
-        f'[[system]]\nname = "dense"\nkind = "dense"\nmodel = "{encoder}"\n'
-        f'[[system]]\nname = "two"\nkind = "rerank"\nfirst = "bm25"\nmethod = "bi-encoder"\nmodel = "{encoder}"\n'
-    )
+    dense = system("dense", "dense", model=encoder)
+    second = system("rerank", "two", first="bm25", method="bi-encoder", model=encoder)
+    systems = BM25 + dense + second
     translation = '[translation]\nto = "nl"\nengine = "mock"\n'
-    sample = dataset(ROOT / "beirnl" / "sample", "sample", shard_documents=per_shard, remove_self_matches=True)
+    sample = dataset(
+        ROOT / "beirnl" / "sample", "sample", shard_documents=per_shard, remove_self_matches=True
+    )
     return experiment(folder, sample + translation + systems)
 
 
@@ -129,7 +130,9 @@ def test_answers_in_the_journal_are_not_asked_again(tmp_path, tiny_encoder):
 def test_a_changed_input_makes_what_stands_on_it_stale(tmp_path, tiny_encoder):
     path = write(tmp_path, tiny_encoder)
     pipeline = run(path)
-    node = next(n for n in pipeline.graph.nodes.values() if n.stage == "check" and n.label.endswith("document"))
+    node = next(
+        n for n in pipeline.graph.nodes.values() if n.stage == "check" and n.label.endswith("document")
+    )
     manifest_path = node.artifact(pipeline.workspace).directory / "manifest.json"
     manifest = json.loads(manifest_path.read_text())
     manifest_path.write_text(json.dumps({**manifest, "content": "0" * 20}))

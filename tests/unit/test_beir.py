@@ -39,7 +39,9 @@ def test_byte_order_mark_crlf_and_blank_lines(tmp_path):
 
 def test_missing_null_and_empty_texts_are_empty(tmp_path):
     path = tmp_path / "corpus.jsonl"
-    path.write_text('{"_id": "1"}\n{"_id": "2", "text": null, "title": null}\n{"_id": "3", "title": "", "text": ""}\n')
+    path.write_text(
+        '{"_id": "1"}\n{"_id": "2", "text": null, "title": null}\n{"_id": "3", "title": "", "text": ""}\n'
+    )
     assert [(r.id, r.title, r.text) for r in beir.read_records(path)] == [(i, "", "") for i in "123"]
 
 

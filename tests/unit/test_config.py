@@ -16,7 +16,10 @@ MINIMAL = 'name = "a"\n[[dataset]]\nname = "sample"\n'
         (MINIMAL + 'langage = "en"', "did you mean 'language'"),
         (MINIMAL + '[[system]]\nkind = "bm25"\nname = "b"\nprofil = "flat"', "did you mean 'profile'"),
         (MINIMAL + '[translation]\nto = "nl"\nmodle = "x"', "did you mean 'model'"),
-        (MINIMAL + "[translation]\nto = 'nl'\n[translation.checks]\nmax_lenght_ratio = 3", "max_length_ratio"),
+        (
+            MINIMAL + "[translation]\nto = 'nl'\n[translation.checks]\nmax_lenght_ratio = 3",
+            "max_length_ratio",
+        ),
         ("naem = 'a'\n[[dataset]]\nname = 'sample'", "did you mean 'name'"),
         (MINIMAL + "[runtime]\nworkers = 0", "runtime.workers"),
         (MINIMAL + '[[system]]\nkind = "bm52"\nname = "b"', "bm25"),

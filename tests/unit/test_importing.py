@@ -11,10 +11,14 @@ from beirnl.datasets.importing import Partitioner, shard_count, shard_of, text_d
 from beirnl.errors import DataError
 
 
-@given(st.lists(st.tuples(st.text(max_size=5), st.text(max_size=5)), max_size=40), st.sampled_from([1, 2, 8, 64]))
+@given(
+    st.lists(st.tuples(st.text(max_size=5), st.text(max_size=5)), max_size=40), st.sampled_from([1, 2, 8, 64])
+)
 def test_every_row_lands_once_and_equal_texts_meet(texts, shards):
     written: dict[int, list[dict]] = {}
-    partitioner = Partitioner(shards, lambda shard, table: written.setdefault(shard, []).extend(table.to_pylist()))
+    partitioner = Partitioner(
+        shards, lambda shard, table: written.setdefault(shard, []).extend(table.to_pylist())
+    )
     for row, (title, text) in enumerate(texts):
         partitioner.add(row, Record(row + 1, f"d{row}", title, text))
     partitioner.flush()
@@ -35,7 +39,10 @@ def test_a_shard_of_more_shards_lies_inside_a_shard_of_fewer(title, text):
     assert shard_of(content, 1) == 0
 
 
-@pytest.mark.parametrize(("documents", "shards"), [(0, 1), (500, 1), (501, 2), (5_183, 8), (80_000, 8), (80_001, 16), (5_420_000, 1024)])
+@pytest.mark.parametrize(
+    ("documents", "shards"),
+    [(0, 1), (500, 1), (501, 2), (5_183, 8), (80_000, 8), (80_001, 16), (5_420_000, 1024)],
+)
 def test_the_number_of_shards_is_a_power_of_two(documents, shards):
     assert shard_count(documents) == shards
     assert shard_count(documents, 10**9) == 1

@@ -23,12 +23,17 @@ print("\\nMODULES", " ".join(sorted(sys.modules)))
 def test_nothing_heavy_is_loaded(tmp_path, command):
     path = experiment(
         tmp_path,
-        '[[dataset]]\nname = "sample"\n[translation]\nto = "nl"\nmodel = "gemma-3-270m"\n' + BM25
+        '[[dataset]]\nname = "sample"\n[translation]\nto = "nl"\nmodel = "gemma-3-270m"\n'
+        + BM25
         + '[[system]]\nname = "d"\nkind = "dense"\nmodel = "all-MiniLM-L6-v2"\n',
     )
     arguments = [command, str(path)] if command in ("plan", "status") else [command]
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True, env={**ENVIRONMENT, "PATH": ""}, cwd=ROOT
+        [sys.executable, "-c", PROGRAM, *arguments],
+        capture_output=True,
+        text=True,
+        env={**ENVIRONMENT, "PATH": ""},
+        cwd=ROOT,
     )
     assert done.returncode == 0, done.stderr
     loaded = set(done.stdout.rpartition("MODULES ")[2].split())

@@ -29,8 +29,14 @@ def written(folder, unit=0, table=ROWS):
 
 def closed(folder, *receipts):
     manifest = Manifest(
-        stage="s", label="l", key="k", spec={}, inputs={}, versions={},
-        content=content_digest(list(receipts), None), receipts=receipts,
+        stage="s",
+        label="l",
+        key="k",
+        spec={},
+        inputs={},
+        versions={},
+        content=content_digest(list(receipts), None),
+        receipts=receipts,
     )
     close_artifact(folder, manifest)
     return Artifact(folder)
@@ -39,7 +45,9 @@ def closed(folder, *receipts):
 def test_defaults_are_not_in_the_key():
     model = ModelRef(name="m", source="path:/m")
     plain = EncoderSpec(model=model)
-    assert artifact_key("embed", 1, plain, {}) == artifact_key("embed", 1, EncoderSpec(model=model, dtype="float32"), {})
+    assert artifact_key("embed", 1, plain, {}) == artifact_key(
+        "embed", 1, EncoderSpec(model=model, dtype="float32"), {}
+    )
     others = [
         artifact_key("embed", 1, EncoderSpec(model=model, dtype="float16"), {}),
         artifact_key("embed", 2, plain, {}),
@@ -148,7 +156,9 @@ def test_shards_of_other_datasets_find_answers_where_their_ranges_meet(tmp_path)
     with Journal(tmp_path, 3, 8, "a") as journal:
         journal.append(entry("1"))
     assert Journal(tmp_path, 0, 1, "b").known().keys() == {"1"}
-    assert Journal(tmp_path, 1, 4, "b").known().keys() == Journal(tmp_path, 7, 16, "b").known().keys() == {"1"}
+    assert (
+        Journal(tmp_path, 1, 4, "b").known().keys() == Journal(tmp_path, 7, 16, "b").known().keys() == {"1"}
+    )
     assert not Journal(tmp_path, 2, 8, "b").known() and not Journal(tmp_path, 4, 8, "b").known()
 
 
