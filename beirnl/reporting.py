@@ -150,8 +150,8 @@ def _search_conditions(run: Node) -> dict[str, Any]:
         "source": model_spec.model.source,
         "revision": model_spec.model.revision,
         "dtype": model_spec.dtype,
-        "query_prompt": model_spec.query_prompt,
-        "document_prompt": model_spec.document_prompt,
+        "query_prompt": model_spec.query_prompt or None,
+        "document_prompt": model_spec.document_prompt or None,
         "depth": spec.depth,
     }
 

@@ -11,7 +11,7 @@ T = TypeVar("T")
 #: A dataset in a language.
 Place = tuple[str, str]
 
-_IDENTITY = ("model", "revision")  # what names a system is no difference in conditions
+_IDENTITY = ("model", "source", "revision")  # what names a system is no difference in conditions
 _NONE = "–"
 _LONGEST_TEXT = 600
 _EXAMPLES = 3

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~])")
 _NUMBER_WIDTH = 10  # of a column of values on a terminal, with its border
+_WRAPPED = 36  # characters of a column of text on a terminal, beyond which it wraps
 _TEXT_LIMIT = 160  # characters of a cell on a terminal
 
 
@@ -97,19 +98,38 @@ def _rich_cell(cell: Cell) -> "rich.text.Text":
 def _parts(table: Table, width: int) -> Iterator[Table]:
     """The table with at most as many columns of values as the width holds; the first column is repeated."""
     values = len(table.columns) - 1
-    if not table.columns[-1].group:  # a table of text: its columns wrap
-        yield table
+    if not table.columns[-1].group:
+        yield from _packed(table, width)
         return
     first = max(len(cell.text) for row in table.rows for cell in row[:1]) + 8
     fit = max(1, (width - first) // _widest(table))
     measures = len({column.name for column in table.columns[1:]})
     fit = max(fit // measures * measures, min(fit, measures))  # the measures of a dataset stay together
     for start in range(1, values + 1, fit):
-        chosen = [0, *range(start, min(start + fit, values + 1))]
-        yield table._replace(
-            columns=[table.columns[at] for at in chosen],
-            rows=[[row[at] for at in chosen] for row in table.rows],
-        )
+        yield _columns(table, [0, *range(start, min(start + fit, values + 1))])
+
+
+def _packed(table: Table, width: int) -> Iterator[Table]:
+    """A table of text in as few parts as fit the width; the first column is repeated, long cells wrap."""
+    cells = zip(table.columns, zip(*table.rows, strict=True), strict=True)
+    widths = [
+        min(_WRAPPED, max(len(column.name), *(len(cell.text) for cell in column_cells))) + 3
+        for column, column_cells in cells
+    ]
+    chosen = [0]
+    for at in range(1, len(widths)):
+        if len(chosen) > 1 and sum(widths[one] for one in chosen) + widths[at] > width:
+            yield _columns(table, chosen)
+            chosen = [0]
+        chosen.append(at)
+    yield _columns(table, chosen)
+
+
+def _columns(table: Table, chosen: Sequence[int]) -> Table:
+    return table._replace(
+        columns=[table.columns[at] for at in chosen],
+        rows=[[row[at] for at in chosen] for row in table.rows],
+    )
 
 
 def _widest(table: Table) -> int:

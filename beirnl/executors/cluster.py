@@ -20,7 +20,7 @@ from beirnl.stages.base import Task, execute
 
 _ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",  # workers use the driver's interpreter, not one of uv's
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",  # workers use the interpreter of the driver
     "RAY_DATA_DISABLE_PROGRESS_BARS": "1",  # beirnl shows its own
 }
 

@@ -8,8 +8,8 @@ from beirnl.llm.local import cut_at_stop, model_folder, token_ids
 from beirnl.llm.protocol import Answer, Request, too_long
 from beirnl.specs import LlmSpec
 
-BATCH_TOKENS = 16384  # prompt and answer tokens held at once; bounds the memory of keys and values
-BATCH_ROWS = 32
+BATCH_TOKENS = 32768  # prompt and answer tokens held at once; bounds the memory of keys and values
+BATCH_ROWS = 64
 
 
 class TransformersLlm:
