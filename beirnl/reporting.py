@@ -41,7 +41,7 @@ def gather(pipeline: Pipeline) -> Report:
         runs=[_run_file(pipeline, evaluation) for evaluation in evaluations],
         scores=_scores(pipeline, evaluations),
         notes=list(pipeline.experiment.notes),
-        timings=[_timing(pipeline, node) for node in nodes],
+        timings=list(_timings(pipeline, nodes)),
     )
 
 
@@ -170,7 +170,9 @@ def _translations(pipeline: Pipeline, nodes: Sequence[Node]) -> Iterator[tuple[s
     for node in nodes:
         if node.stage == "check":
             receipts = _artifact(pipeline, node).receipts()
-            counts: Counter[str] = sum((Counter(receipt.counts) for receipt in receipts), Counter())
+            counts: Counter[str] = Counter()
+            for status, number in (item for receipt in receipts for item in receipt.counts.items()):
+                counts[_first_problem(status)] += number
             yield node.label, Translations(dict(counts.most_common()), _examples(pipeline, node))
 
 
@@ -183,8 +185,9 @@ def _examples(pipeline: Pipeline, node: Node) -> list[Example]:
         _artifact(pipeline, node).tables(), _artifact(pipeline, source).tables(), strict=True
     ):
         for row, before in zip(part.to_pylist(), original.to_pylist(), strict=True):
-            if found[row["status"]] < _EXAMPLES:
-                found[row["status"]] += 1
+            status = _first_problem(row["status"])
+            if found[status] < _EXAMPLES:
+                found[status] += 1
                 examples.append(Example(row["status"], _shown(before), _shown(row)))
     return sorted(examples, key=lambda example: example.status)
 
@@ -193,7 +196,16 @@ def _shown(row: dict[str, Any]) -> str:
     return f"{row['title']} | {row['text']}" if row["title"] else str(row["text"])
 
 
-def _timing(pipeline: Pipeline, node: Node) -> Timing:
-    receipts = _artifact(pipeline, node).receipts()
-    stage = f"{node.stage} ({node.purpose})" if node.purpose else node.stage
-    return Timing(stage, node.label, sum(receipt.seconds for receipt in receipts), len(receipts))
+def _first_problem(status: str) -> str:
+    """The status that a row is counted under: of several failed checks the first, which is the gravest."""
+    return status.partition(",")[0]
+
+
+def _timings(pipeline: Pipeline, nodes: Sequence[Node]) -> Iterator[Timing]:
+    """Seconds and units by stage and dataset."""
+    work: dict[tuple[str, str], list[float]] = {}
+    for node in nodes:
+        seconds = [receipt.seconds for receipt in _artifact(pipeline, node).receipts()]
+        work.setdefault((node.stage, node.label), []).extend(seconds)
+    for (stage, label), seconds in work.items():
+        yield Timing(stage, label, sum(seconds), len(seconds))

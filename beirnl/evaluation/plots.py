@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _INK = "#010203"  # stands for the page's colour of text until the SVG is finished
 #: Okabe and Ito's palette without black: told apart by the colour-blind, on light and dark ground.
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
+_LEGEND_COLUMNS = 3
 _WIDTH = 4.6  # inches: about the width of a telephone, so that text stays readable there
 _BAR = 0.19  # inches per bar
 _LONGEST_NAME = 26
@@ -88,7 +89,7 @@ def _quality(report: Report) -> Iterator[Plot]:
         ]
         title = f"{measure} on {dataset}"
         known = any(bar.interval for bar in bars)
-        with _figure(bars) as (axes, out):
+        with _figure(bars, len(languages)) as (axes, out):
             _grouped(axes, bars, languages)
             axes.set_xlabel(f"{measure} (line: 95% bootstrap interval)" if known else measure)
         listed = "; ".join(map(_said, bars))
@@ -150,7 +151,7 @@ def _statuses(report: Report) -> Plot:
         f"{dataset}: " + ", ".join(f"{name} {share:.2%}" for name, share in made.items() if share)
         for dataset, made in shares.items()
     )
-    with _figure([_Bar(dataset, "", 0) for dataset in shares]) as (axes, out):
+    with _figure([_Bar(dataset, "", 0) for dataset in shares], len(names)) as (axes, out):
         _stacked(axes, shares, names)
         axes.set_xlabel("share of rows")
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
@@ -184,7 +185,7 @@ def _time(report: Report) -> Plot:
         made[timing.dataset] = made.get(timing.dataset, 0.0) + timing.seconds
     datasets = list(dict.fromkeys(timing.dataset for timing in report.timings))
     listed = "; ".join(f"{stage} {sum(made.values()):,.1f} s" for stage, made in stages.items())
-    with _figure([_Bar(stage, "", 0) for stage in stages]) as (axes, out):
+    with _figure([_Bar(stage, "", 0) for stage in stages], len(datasets)) as (axes, out):
         _stacked(axes, stages, datasets)
         axes.set_xlabel("seconds of work")
     title = "Time by stage"
@@ -206,19 +207,25 @@ def _legend(axes: "Axes", colours: Mapping[str, str]) -> None:
     from matplotlib.patches import Patch
 
     patches = [Patch(color=colour, label=_short(name)) for name, colour in colours.items()]
-    axes.legend(handles=patches, loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0.2)
+    axes.legend(
+        handles=patches, loc="lower left", bbox_to_anchor=(0, 1), ncols=_LEGEND_COLUMNS, borderaxespad=0.2
+    )
 
 
 @contextmanager
-def _figure(bars: Sequence[_Bar]) -> "Iterator[tuple[Axes, StringIO]]":
-    """Axes high enough for the bars; the SVG stands in the second value at the end."""
+def _figure(bars: Sequence[_Bar], series: int) -> "Iterator[tuple[Axes, StringIO]]":
+    """Axes high enough for the bars and a legend of the series; the SVG is in the second value at the end."""
     import matplotlib as mpl
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
     out = StringIO()
     with mpl.rc_context(_SETTINGS):
-        height = 0.9 + max(_BAR * len(bars), 0.25 * len({bar.row for bar in bars}))
+        height = (
+            0.7
+            + 0.2 * -(-min(series, len(_COLOURS)) // _LEGEND_COLUMNS)
+            + max(_BAR * len(bars), 0.25 * len({bar.row for bar in bars}))
+        )
         figure = Figure(figsize=(_WIDTH, height), layout="constrained")
         FigureCanvasSVG(figure)
         axes = figure.add_subplot()
