@@ -238,6 +238,7 @@ def test_no_requests_no_answers(random_llm):
 
 REAL = """
 import json, sys
+from dataclasses import asdict
 from beirnl import registry
 from beirnl.llm import load_llm
 from beirnl.specs import LlmSpec, TranslationSpec
@@ -254,9 +255,11 @@ titles = ["The bicycle", "", "Long"]
 texts = ["The first bicycle was built in 1817.", "Where is the station?", "word " * 900]
 rows = pa.table([[0, 1, 2], ["a", "b", "c"], titles, texts], ["row", "id", "title", "text"])
 engine = load_llm(llm, threads=2)
-answers = engine.generate(requests_for(rows, spec))
+requests = requests_for(rows, spec)
+answers = engine.generate(requests)
 engine.close()
-print(json.dumps([[a.text, a.finish_reason, a.prompt_tokens, a.completion_tokens, a.error] for a in answers]))
+rooms = [request.max_tokens for request in requests]
+print(json.dumps([asdict(answer) | {"room": room} for answer, room in zip(answers, rooms)]))
 """
 
 
@@ -270,9 +273,10 @@ def test_a_real_model_answers_and_says_how_it_ended(engine):
     )
     assert done.returncode == 0, done.stderr[-3000:]
     titled, plain, long = json.loads(done.stdout.strip().splitlines()[-1])
-    for text, reason, prompt_tokens, completion_tokens, error in (titled, plain):
-        assert text.strip() and "\n" not in text
-        assert (reason, error) == ("stop", "")
-        assert prompt_tokens > 100
-        assert 0 < completion_tokens < 64
-    assert long[0] == "" and long[1] == "error" and "window" in long[4]
+    for answer in (titled, plain):
+        assert answer["text"].strip() and "\n" not in answer["text"]
+        assert answer["prompt_tokens"] > 100
+        assert 0 < answer["completion_tokens"] <= answer["room"]
+        assert answer["finish_reason"] == "stop" or answer["completion_tokens"] == answer["room"]
+    assert (long["text"], long["finish_reason"]) == ("", "error")
+    assert "window is 1024" in long["error"]
