@@ -26,7 +26,7 @@ _ENVIRONMENT = {
 
 
 class Worker:
-    """What an actor of the pool is: loads the pool's resource at its first unit, then runs unit after unit."""
+    """An actor of the pool: loads the pool's resource at its first unit, then runs unit after unit."""
 
     def __init__(self) -> None:
         self._resource: Any = None
