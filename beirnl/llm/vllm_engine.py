@@ -99,17 +99,18 @@ def _last_line(error: BaseException) -> str:
 
 def _set_environment(threads: int) -> None:
     """What vLLM reads from the environment when it is imported; what a user has set stays."""
-    cores = sorted(os.sched_getaffinity(0))[: max(threads, 1)]
     defaults = {
         "VLLM_NO_USAGE_STATS": "1",
         "DO_NOT_TRACK": "1",
         "VLLM_LOGGING_LEVEL": "ERROR",
         "TORCH_CPP_LOG_LEVEL": "ERROR",
         "VLLM_CPU_KVCACHE_SPACE": "1",  # GiB
-        "VLLM_CPU_OMP_THREADS_BIND": ",".join(map(str, cores)),
+        # Unbound threads: bound ones wait for a core that another process has, and stay bound for later models.
+        "VLLM_CPU_OMP_THREADS_BIND": "nobind",
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",  # the synchronous class, in this process: starts faster
     }
     for name, value in defaults.items():
         os.environ.setdefault(name, value)
+    os.environ["OMP_NUM_THREADS"] = str(max(threads, 1))  # Ray's default of 1 would stay otherwise
     warnings.filterwarnings("ignore", category=FutureWarning, module=r"vllm\.")
     logging.getLogger("torch._library.triton").setLevel(logging.ERROR)
