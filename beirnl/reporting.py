@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from beirnl.evaluation.measures import mean_of_parts, summarise
+from beirnl.evaluation.measures import mean_of_parts, parse, summarise
 from beirnl.evaluation.records import Conditions, Example, Record, Report, RunFile, Timing, Translations
 from beirnl.graph import Evaluation, Node
 from beirnl.pipeline import Pipeline
@@ -33,6 +33,7 @@ def gather(pipeline: Pipeline) -> Report:
         for receipt in _artifact(pipeline, node).receipts()
         for line in receipt.warnings
     ]
+    warnings += _cut_short(evaluations) + _missing_parts(pipeline, evaluations)
     return Report(
         name=pipeline.experiment.name,
         records=list(_records(pipeline, evaluations)),
@@ -43,6 +44,32 @@ def gather(pipeline: Pipeline) -> Report:
         notes=list(pipeline.experiment.notes),
         timings=list(_timings(pipeline, nodes)),
     )
+
+
+def _cut_short(evaluations: Sequence[Evaluation]) -> list[str]:
+    """Measures that look deeper than a system's run goes."""
+    lines: dict[str, None] = {}
+    for evaluation in evaluations:
+        spec: Any = evaluation.node.spec
+        for measure in parse(spec.measures):
+            depth = evaluation.system.depth
+            if measure.cutoff and measure.cutoff > depth:
+                name = evaluation.system.name
+                lines[
+                    f"{measure.name} of {name} sees {depth} hits a query; raise depth to {measure.cutoff}"
+                ] = None
+    return list(lines)
+
+
+def _missing_parts(pipeline: Pipeline, evaluations: Sequence[Evaluation]) -> list[str]:
+    """Parts of a dataset that are expected and not there."""
+    lines = []
+    for dataset, expected in pipeline.graph.expected_parts.items():
+        found = {evaluation.part for evaluation in evaluations if evaluation.dataset == dataset}
+        missing = [part for part in expected if part not in found]
+        if missing and found:
+            lines.append(f"{dataset}: incomplete without {', '.join(missing)}")
+    return lines
 
 
 def _artifact(pipeline: Pipeline, node: Node) -> Artifact:
@@ -120,7 +147,24 @@ def _conditions(pipeline: Pipeline, members: Sequence[Evaluation]) -> Conditions
         averaging="parts" if first.part else "queries",
         versions=_artifact(pipeline, first.node).manifest.versions,
         **_search_conditions(first.node.inputs["run"]),
+        **_translation_conditions(first.corpus),
     )
+
+
+def _translation_conditions(corpus: Node) -> dict[str, Any]:
+    """What turned the source into this language; nothing for an original."""
+    if corpus.stage != "check":
+        return {}
+    spec: Any = corpus.spec
+    translation = spec.translation
+    model = translation.llm.model
+    return {
+        "translated_from": translation.source_language,
+        "translation_engine": translation.llm.engine,
+        "translation_model": model and model.name,
+        "translation_revision": model and f"{model.source} {model.revision}",
+        "translation_prompt": translation.prompt,
+    }
 
 
 def _search_conditions(run: Node) -> dict[str, Any]:

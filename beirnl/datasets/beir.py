@@ -13,6 +13,8 @@ import msgspec
 from beirnl.errors import DataError
 
 _BOM = b"\xef\xbb\xbf"
+_LABEL_HEADINGS = {"score", "relevance", "rel", "label", "qrel", "grade"}
+_LARGEST_LABEL = 2**31
 _QRELS_SUFFIXES = (".tsv", ".txt", ".qrels")
 
 
@@ -148,14 +150,14 @@ def read_qrels(path: Path) -> Iterator[Judgement]:
                 remedy="write query-id, corpus-id and score, separated by tabs",
             )
         query_id, doc_id, label = fields[0], fields[-2], fields[-1]
+        if number == 1 and label.strip().lower() in _LABEL_HEADINGS:
+            continue
         relevance = _label(label)
         if relevance is None:
-            if number == 1:
-                continue  # the header
             raise DataError(
-                f"label {label!r} is not a whole number",
+                f"label {label!r} is not a whole number, nor is the line a header",
                 where=f"{path}:{number}",
-                remedy="write it as 0, 1, 2",
+                remedy="write the label as 0, 1 or 2",
             )
         yield Judgement(number, query_id.strip(), doc_id.strip(), relevance)
 
@@ -165,4 +167,4 @@ def _label(text: str) -> int | None:
         value = float(text)
     except ValueError:
         return None
-    return int(value) if value.is_integer() else None
+    return int(value) if value.is_integer() and abs(value) < _LARGEST_LABEL else None

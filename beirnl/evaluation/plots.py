@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _INK = "#010203"  # stands for the page's colour of text until the SVG is finished
 #: Okabe and Ito's palette without black: told apart by the colour-blind, on light and dark ground.
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
-_LEGEND_COLUMNS = 3
+_LEGEND_COLUMNS, _WIDE_LABEL = 3, 12
 _WIDTH = 4.6  # inches: about the width of a telephone, so that text stays readable there
 _BAR = 0.19  # inches per bar
 _LONGEST_NAME = 26
@@ -207,9 +207,8 @@ def _legend(axes: "Axes", colours: Mapping[str, str]) -> None:
     from matplotlib.patches import Patch
 
     patches = [Patch(color=colour, label=_short(name)) for name, colour in colours.items()]
-    axes.legend(
-        handles=patches, loc="lower left", bbox_to_anchor=(0, 1), ncols=_LEGEND_COLUMNS, borderaxespad=0.2
-    )
+    columns = _LEGEND_COLUMNS - (max(map(len, colours), default=0) > _WIDE_LABEL)
+    axes.figure.legend(handles=patches, loc="outside upper left", ncols=columns)
 
 
 @contextmanager
@@ -223,7 +222,7 @@ def _figure(bars: Sequence[_Bar], series: int) -> "Iterator[tuple[Axes, StringIO
     with mpl.rc_context(_SETTINGS):
         height = (
             0.7
-            + 0.2 * -(-min(series, len(_COLOURS)) // _LEGEND_COLUMNS)
+            + 0.2 * -(-min(series, len(_COLOURS)) // (_LEGEND_COLUMNS - 1))
             + max(_BAR * len(bars), 0.25 * len({bar.row for bar in bars}))
         )
         figure = Figure(figsize=(_WIDTH, height), layout="constrained")

@@ -132,26 +132,6 @@ class Report:
     timings: Sequence[Timing] = ()
 
 
-def records_of(
-    summary: pl.DataFrame, *, dataset: str, language: str, system: str, conditions: Conditions
-) -> list[Record]:
-    """Records of one system on one dataset, from the table of :func:`.measures.summarise`."""
-    return [
-        Record(
-            dataset=dataset,
-            language=language,
-            system=system,
-            measure=row["measure"],
-            value=row["mean"],
-            queries=row["queries"],
-            without_relevant=row["without_relevant"],
-            value_with_relevant=row["mean_with_relevant"],
-            conditions=conditions,
-        )
-        for row in summary.iter_rows(named=True)
-    ]
-
-
 _RECORDS = TypeAdapter(tuple[Record, ...])
 
 

@@ -68,9 +68,10 @@ class RayExecutor:
             os.environ.setdefault(name, value)
         import ray
 
-        self._runtime, self._own = runtime, address is None
+        self._runtime = runtime
         options: dict[str, Any] = {"log_to_driver": bool(os.environ.get("BEIRNL_WORKER_LOGS"))}
         if address is None:
+            os.environ.setdefault("RAY_AUTH_MODE", "disabled")  # else Ray leaves a token in the user's home
             options |= {
                 "address": "local",
                 "include_dashboard": False,

@@ -105,7 +105,7 @@ def _set_environment(threads: int) -> None:
         "VLLM_LOGGING_LEVEL": "ERROR",
         "TORCH_CPP_LOG_LEVEL": "ERROR",
         "VLLM_CPU_KVCACHE_SPACE": "1",  # GiB
-        # Unbound threads: bound ones wait for a core that another process has, and stay bound for later models.
+        # Bound threads wait for a core that another process has, and stay bound for models after this one.
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",  # the synchronous class, in this process: starts faster
     }

@@ -19,10 +19,16 @@ RERANKED_PER_UNIT = 100
 
 
 class IndexSpec(Spec):
-    """A BM25 index; the analyzer's version is part of what it is."""
+    """What a BM25 index depends on; k1, b and the tie breaker belong to the search."""
 
-    bm25: Bm25Spec
+    profile: Literal["elasticsearch", "flat"]
+    analyzer: str
     analyzer_version: int
+
+    @property
+    def bm25(self) -> Bm25Spec:
+        """The conditions that the builder reads."""
+        return Bm25Spec(profile=self.profile, analyzer=self.analyzer)
 
 
 class EmbedSpec(Spec):

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 from pydantic import Field
 
 from beirnl.datasets import beir, importing
+from beirnl.errors import DataError
 from beirnl.schema import ANSWERS, CORPUS, QRELS, QUERIES, TRANSLATED
 from beirnl.specs import CheckSpec, Spec, TranslationSpec
 from beirnl.stages.base import Inputs, Task, Unit
@@ -62,6 +63,8 @@ def import_corpus(unit: Unit) -> None:
         if not record.title and not record.text:
             empty.append(record.id)
     partitioner.flush()
+    if not unit.out.rows_in:
+        raise DataError("holds no documents", where=path, remedy="check the dataset's path")
     for writer in writers:
         writer.close()
     repeated = partitioner.duplicates(path)
@@ -88,7 +91,14 @@ def import_queries(unit: Unit) -> None:
     assert isinstance(spec, JudgedSpec)
     qrels = beir.qrels_path(spec.folder, spec.split)
     judged = {judgement.query_id for judgement in beir.read_qrels(qrels)}
-    table, warnings = importing.read_queries(beir.queries_path(spec.folder), judged)
+    queries = beir.queries_path(spec.folder)
+    table, warnings = importing.read_queries(queries, judged)
+    if not table.num_rows:
+        raise DataError(
+            f"holds none of the {len(judged)} queries that {qrels.name} judges",
+            where=queries,
+            remedy="check that queries and qrels belong together",
+        )
     unit.out.rows_in = table.num_rows
     unit.out.warnings += warnings
     unit.out.write(table, QUERIES)

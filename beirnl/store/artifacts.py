@@ -7,8 +7,8 @@
   manifest.json                                   written last; then only it is read
 """
 
-import json
 import os
+import re
 import shutil
 import socket
 import time
@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
@@ -29,7 +29,11 @@ from beirnl.store.keys import digest, file_sha256
 from beirnl.store.parquet import read_table
 
 FORMAT = 1
+_RECEIPT = re.compile(r"(\d{5,}|reduced)\.json")
 REDUCE = -1  # the unit number of an artifact's reduction
+
+
+_Record = TypeVar("_Record", bound=BaseModel)
 
 
 class Part(BaseModel):
@@ -62,6 +66,10 @@ class InputRef(BaseModel):
 
     key: str
     content: str
+
+
+class _Format(BaseModel):
+    format: int
 
 
 class Manifest(BaseModel):
@@ -102,37 +110,37 @@ class Artifact:
         """The manifest, or None while the artifact is not finished."""
         path = self.directory / "manifest.json"
         try:
-            data = json.loads(path.read_bytes())
+            data = path.read_bytes()
         except FileNotFoundError:
             return None
-        except ValueError as error:
-            raise StoreError("is not JSON", where=path, remedy="delete the artifact's folder") from error
-        if data.get("format", 0) > FORMAT:
+        found = _parse(_Format, data, path).format
+        if found > FORMAT:
             raise StoreError(
-                f"was written by a newer version (format {data['format']}, this one reads {FORMAT})",
+                f"was written by a newer version (format {found}, this one reads {FORMAT})",
                 where=path,
                 remedy="upgrade beirnl or use another workspace",
             )
-        return Manifest.model_validate(data)
+        return _parse(Manifest, data, path)
 
     def committed(self) -> set[str]:
         """Names of the receipts that are in place."""
         folder = self.directory / "receipts"
-        return {name for name in os.listdir(folder) if name.endswith(".json")} if folder.is_dir() else set()
+        names = os.listdir(folder) if folder.is_dir() else []
+        return {name for name in names if _RECEIPT.fullmatch(name)}
 
     def receipt(self, unit: int) -> Receipt | None:
         """The receipt of a unit, or None where it is pending."""
+        path = self.directory / "receipts" / receipt_name(unit)
         try:
-            data = (self.directory / "receipts" / receipt_name(unit)).read_bytes()
+            return _parse(Receipt, path.read_bytes(), path)
         except FileNotFoundError:
             return None
-        return Receipt.model_validate_json(data)
 
     def receipts(self) -> list[Receipt]:
         """All receipts of units in order, from the manifest where there is one."""
         if manifest := self.find_manifest():
             return list(manifest.receipts)
-        units = sorted(int(name[:5]) for name in self.committed() if name != "reduced.json")
+        units = sorted(int(name[:-5]) for name in self.committed() if name != "reduced.json")
         return [receipt for unit in units if (receipt := self.receipt(unit))]
 
     @cached_property
@@ -180,6 +188,13 @@ class Artifact:
     def unit_paths(self) -> list[Path]:
         """Paths of the first part of every committed unit, before the manifest: what a reduction reads."""
         return [self.directory / receipt.parts[0].file for receipt in self.receipts()]
+
+
+def _parse(kind: type[_Record], data: bytes, path: Path) -> _Record:
+    try:
+        return kind.model_validate_json(data)
+    except ValueError as error:
+        raise StoreError("is damaged", where=path, remedy="delete it and run again") from error
 
 
 @lru_cache(maxsize=4096)

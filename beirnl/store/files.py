@@ -51,7 +51,7 @@ def disk_errors(where: Path) -> Iterator[None]:
         raise
     except Exception as error:
         number = error.errno if isinstance(error, OSError) else None
-        if number in _FULL or _is_full(where):
+        if number in _FULL or (number is None and _is_full(where)):
             raise StoreError(
                 "the disk is full",
                 where=where,

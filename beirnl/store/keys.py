@@ -54,9 +54,9 @@ class FileDigests:
         self._known: dict[str, str] = {}
         if memory.exists():
             try:
-                self._known = json.loads(memory.read_text(encoding="utf-8"))
-            except ValueError:
-                self._known = {}  # a torn file costs a second reading, nothing else
+                self._known = dict(json.loads(memory.read_text(encoding="utf-8")))
+            except (ValueError, TypeError):
+                self._known = {}  # a damaged file costs a second reading, nothing else
 
     def sha256(self, path: Path) -> str:
         """SHA-256 of ``path``; reads the file only if it has changed since it was last read."""

@@ -21,6 +21,7 @@ from beirnl.errors import StoreError
 from beirnl.store.files import disk_errors, write_atomically
 
 RENEW, STALE = 10.0, 60.0
+_UNKNOWN: dict[str, Any] = {"host": "unknown", "pid": 0, "counter": -1}
 
 
 def _process_start(pid: int) -> str | None:
@@ -85,11 +86,11 @@ class Lease:
     def holder(path: Path) -> dict[str, Any] | None:
         """Who holds the lease at ``path``, or None."""
         try:
-            return dict(json.loads(path.read_bytes()))
+            return {**_UNKNOWN, **json.loads(path.read_bytes())}
         except FileNotFoundError:
             return None
-        except ValueError:
-            return {"host": "unknown", "pid": 0, "counter": -1}
+        except (ValueError, TypeError):
+            return _UNKNOWN
 
     @staticmethod
     def is_live(path: Path) -> bool:
@@ -98,12 +99,15 @@ class Lease:
         return holder is not None and _alive_here(holder) is not False
 
     def _create(self) -> bool:
+        """Put the lease in place whole, or not at all; whether it is this run's."""
+        whole = self._path.with_name(f".{self._path.name}.{self._me['token']}")
         try:
-            descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+            write_atomically(whole, json.dumps({**self._me, "counter": 0}).encode())
+            self._path.hardlink_to(whole)
         except FileExistsError:
             return False
-        with os.fdopen(descriptor, "w") as file:
-            json.dump({**self._me, "counter": 0}, file)
+        finally:
+            whole.unlink(missing_ok=True)
         return True
 
     def _wait_or_refuse(self) -> None:

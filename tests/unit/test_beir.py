@@ -73,6 +73,14 @@ def test_qrels_separated_by_blanks(tmp_path):
     assert [(j.doc_id, j.relevance) for j in beir.read_qrels(path)] == [("CR93E-10279", 0), ("CR93E-1282", 1)]
 
 
+@pytest.mark.parametrize("label", ["0.5", "yes", "1e20", str(2**40)])
+def test_a_first_line_with_a_bad_label_is_no_header(tmp_path, label):
+    path = tmp_path / "test.tsv"
+    path.write_text(f"q1\td1\t{label}\nq2\td2\t1\n")
+    with pytest.raises(DataError, match=r"test\.tsv:1"):
+        list(beir.read_qrels(path))
+
+
 @pytest.mark.parametrize("line", ["q1\td1", "q1\t0\td1\t1\textra", "q1\td1\thigh", "q1\td1\t0.5"])
 def test_a_malformed_qrels_line_is_named(tmp_path, line):
     path = tmp_path / "test.tsv"

@@ -7,7 +7,7 @@ import pytest
 from beirnl.config import load_experiment
 from beirnl.errors import ConfigError
 
-MINIMAL = 'name = "a"\n[[dataset]]\nname = "sample"\n'
+MINIMAL = 'name = "a"\n[[system]]\nkind = "bm25"\nname = "s"\n[[dataset]]\nname = "sample"\n'
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,11 @@ MINIMAL = 'name = "a"\n[[dataset]]\nname = "sample"\n'
         (MINIMAL + '[[system]]\nkind = "bm25"\nname = "b"\ndatasets = ["sampel"]', "did you mean 'sample'"),
         ('name = "a b"\n[[dataset]]\nname = "sample"', "name"),
         ("name = 'a'", "dataset"),
+        ("name = 'a'\n[[dataset]]\nname = 'sample'", "nothing to do"),
+        (MINIMAL + "[evaluation]\nmeasures = []", "evaluation.measures"),
+        (MINIMAL + "[runtime]\ndevice = 'gpuu'", "runtime.device"),
+        (MINIMAL + '[[system]]\nkind = "bm25"\nname = "b"\nk1 = inf', "finite"),
+        (MINIMAL + '[[system]]\nkind = "bm25"\nname = "b"\ndepth = 1000000000', "depth"),
         ("name = ", "is not TOML"),
     ],
 )
@@ -43,6 +48,8 @@ def test_errors_are_one_line_with_the_file_and_the_remedy(tmp_path, text, expect
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(ConfigError, match="is not there"):
         load_experiment(tmp_path / "none.toml")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_experiment(tmp_path)
 
 
 def test_paths_resolve_against_the_file_and_variables_are_replaced(tmp_path, monkeypatch):

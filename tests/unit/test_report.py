@@ -22,7 +22,6 @@ from beirnl.evaluation.records import (
     Timing,
     Translations,
     json_schema,
-    records_of,
     to_json,
 )
 from beirnl.evaluation.tables import condition_tables, score_tables, tables
@@ -92,14 +91,6 @@ def test_a_record_and_its_conditions_are_frozen():
         record().value = 0.9
     with pytest.raises(ValidationError):
         record().conditions.dtype = "float16"
-
-
-def test_records_are_made_of_a_summary():
-    columns = ["measure", "mean", "queries", "without_relevant", "mean_with_relevant"]
-    summary = pl.DataFrame([("AP", 0.25, 4, 2, 0.5)], schema=columns, orient="row")
-    [made] = records_of(summary, dataset="d", language="en", system="s", conditions=record().conditions)
-    assert (made.measure, made.value, made.queries) == ("AP", 0.25, 4)
-    assert (made.without_relevant, made.value_with_relevant) == (2, 0.5)
 
 
 # ---- tables of scores

@@ -95,6 +95,19 @@ def test_a_manifest_of_a_newer_version_is_refused(tmp_path):
         Artifact(tmp_path).find_manifest()
 
 
+@pytest.mark.parametrize("content", ["{}", "[]", "cut", ""])
+def test_damaged_records_are_named(tmp_path, content):
+    written(tmp_path)
+    (tmp_path / "receipts" / "foo.json").write_text(content)
+    assert Artifact(tmp_path).committed() == {"00000.json"}
+    (tmp_path / "receipts" / "00000.json").write_text(content)
+    with pytest.raises(StoreError, match=r"00000\.json: is damaged"):
+        Artifact(tmp_path).receipts()
+    (tmp_path / "manifest.json").write_text(content)
+    with pytest.raises(StoreError, match=r"manifest\.json: is damaged"):
+        Artifact(tmp_path).find_manifest()
+
+
 def test_the_reduction_is_not_a_unit(tmp_path):
     receipt, reduced = written(tmp_path), written(tmp_path, REDUCE)
     assert [r.unit for r in Artifact(tmp_path).receipts()] == [0]
@@ -194,6 +207,16 @@ def test_a_holder_elsewhere_is_watched_until_its_counter_stands_still(tmp_path, 
     with Lease(path, said.append):
         assert Lease.holder(path)["pid"] == os.getpid()
     assert "another-host" in said[0]
+
+
+@pytest.mark.parametrize("content", ["", "[1]", "{}"])
+def test_a_damaged_lease_is_watched_like_any_other(tmp_path, monkeypatch, content):
+    path = tmp_path / "lease.json"
+    monkeypatch.setattr(lease_module, "STALE", 0.3)
+    path.write_text(content)
+    with Lease(path):
+        assert Lease.holder(path)["pid"] == os.getpid()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_holder_elsewhere_that_renews_is_refused(tmp_path, monkeypatch):

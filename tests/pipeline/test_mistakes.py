@@ -1,0 +1,110 @@
+"""Mistakes that people make: found before the work begins, or said beside the result; never a traceback."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from beir_folder import doc, query, write_beir
+from running import BM25, ENVIRONMENT, beirnl, dataset, experiment, report, run, system
+
+from beirnl.config import load_experiment
+from beirnl.errors import BeirnlError, DataError
+from beirnl.graph import build_graph
+from beirnl.store.workspace import Workspace
+
+MOCK = '[translation]\nto = "nl"\nengine = "mock"\n'
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return write_beir(tmp_path / "set", [doc("a", "alpha")], [query("q", "alpha")], [("q", "a", 1)])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (BM25 + '[evaluation]\nmeasures = ["nDGC@10"]\n', "nDCG"),
+        (BM25 + MOCK.replace("nl", "en"), "into itself"),
+        (BM25 + MOCK.replace("mock", "transformers"), "needs a model"),
+        (BM25 + MOCK.replace("mock", "vlm"), "vllm"),
+        (BM25 + MOCK + 'query_prompt = "paper-querry"\n', "paper-query"),
+        (BM25.replace("\n", '\nlanguages = ["nl"]\n', 1), "runs on no dataset"),
+        (system("bm25", "b", analyzer="duch"), "dutch"),
+    ],
+)
+def test_mistakes_are_found_before_the_work(tmp_path, folder, text, expected):
+    loaded = load_experiment(experiment(tmp_path, dataset(folder) + text))
+    with pytest.raises(BeirnlError, match=expected):
+        build_graph(loaded, Workspace(loaded.workspace_path))
+    assert not (tmp_path / "workspace" / "artifacts").exists()
+
+
+def test_an_empty_corpus_and_queries_that_nothing_judges(tmp_path):
+    empty = write_beir(tmp_path / "empty", b"", [query("q")], [("q", "a", 1)])
+    with pytest.raises(DataError, match=r"corpus\.jsonl: holds no documents"):
+        run(experiment(tmp_path, dataset(empty) + BM25))
+    other = write_beir(tmp_path / "other", [doc("a")], [query("q")], [("unknown", "a", 1)])
+    with pytest.raises(DataError, match=r"queries\.jsonl: holds none of the 1 queries"):
+        run(experiment(tmp_path, dataset(other) + BM25))
+
+
+def test_a_measure_deeper_than_the_run_is_said(tmp_path, folder):
+    text = BM25 + '[evaluation]\nmeasures = ["nDCG@10", "R@1000"]\n'
+    found = report(experiment(tmp_path, dataset(folder) + text))
+    assert [line for line in found.warnings if "raise depth" in line] == [
+        "R@1000 of bm25 sees 100 hits a query; raise depth to 1000"
+    ]
+
+
+def test_a_translation_is_among_the_conditions(tmp_path, folder):
+    found = report(experiment(tmp_path, dataset(folder) + BM25 + MOCK))
+    conditions = {r.language: r.conditions.model_dump() for r in found.records}
+    assert conditions["nl"]["translated_from"] == "en" and conditions["nl"]["translation_engine"] == "mock"
+    assert "translated_from" not in conditions["en"]
+
+
+def test_a_report_of_an_unfinished_run_says_so(tmp_path, folder):
+    done = beirnl("report", experiment(tmp_path, dataset(folder) + BM25), "--format", "json")
+    assert done.stdout.strip() == "[]" and "not finished" in done.stderr
+
+
+def test_only_is_checked_also_when_all_is_done(tmp_path, folder):
+    path = experiment(tmp_path, dataset(folder) + BM25)
+    run(path)
+    assert "no stage 'indx'" in beirnl("run", path, "--only", "indx", check=2).stderr
+
+
+@pytest.mark.parametrize("place", ["/dev/full", "/nowhere/report.md"])
+def test_a_report_that_cannot_be_written(tmp_path, folder, place):
+    path = experiment(tmp_path, dataset(folder) + BM25)
+    run(path)
+    done = beirnl("report", path, "--format", "markdown", "--output", place, check=2)
+    assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
+
+
+def test_a_workspace_that_is_a_file(tmp_path, folder):
+    (tmp_path / "workspace").write_text("")
+    done = beirnl("run", experiment(tmp_path, dataset(folder) + BM25), check=2)
+    assert "workspace" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_closed_standard_input(tmp_path, folder):
+    path = experiment(tmp_path, dataset(folder) + BM25)
+    command = f"{sys.executable} -m beirnl.cli plan {path} <&-"
+    done = subprocess.run(
+        command, shell=True, env={**os.environ, **ENVIRONMENT}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_interrupt_says_how_to_go_on(tmp_path, folder):
+    program = (
+        "import os, signal, sys; from beirnl import cli\n"
+        "cli._load = lambda path: os.kill(os.getpid(), signal.SIGINT)\n"
+        "cli.main(['plan', 'x'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, **ENVIRONMENT}, capture_output=True, text=True
+    )
+    assert done.returncode == 130 and "run the same command again" in done.stderr
