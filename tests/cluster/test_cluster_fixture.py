@@ -80,7 +80,7 @@ def test_a_map_over_an_actor_pool_finishes_when_a_worker_is_killed(cluster, tmp_
     assert items == list(range(24))
     assert not psutil.pid_exists(killed[0])
     assert len(pids) >= 2
-    assert calls_begun(tmp_path) > 24  # the call in flight was made again
+    assert calls_begun(tmp_path) >= 24  # more where the kill met a call; it may also fall between two
 
 
 def test_a_map_over_an_actor_pool_finishes_when_a_node_is_killed(cluster, tmp_path):
