@@ -73,20 +73,21 @@ def killed(process, folder, moments):
 
 
 def test_ten_kills_at_random_moments_with_changing_numbers_of_workers(tmp_path, tiny_encoder, clean):
-    path = write(tmp_path, tiny_encoder)
     moments = random.Random(7)
-    kept: dict[str, str] = {}
-    for attempt in range(10):
-        workers = 2 if attempt % 4 == 3 else 1
-        assert killed(start(path, workers), tmp_path, moments), "the run ended before it was killed"
-        time.sleep(0.5)  # workers of a killed driver may still commit what they were at
-        now = receipts(tmp_path)
-        assert all(now.get(name) == attempt_id for name, attempt_id in kept.items())
-        kept = now
-    assert len(kept) >= 5
-    beirnl("run", path)
-    assert records(path) == clean
-    assert all(receipts(tmp_path).get(name) == attempt_id for name, attempt_id in kept.items())
+    kills = 0
+    while kills < 10:  # a machine may be so fast that a run ends between two kills: then another one begins
+        folder = tmp_path / f"after-{kills}-kills"
+        path = write(folder, tiny_encoder)
+        kept: dict[str, str] = {}
+        while kills < 10 and killed(start(path, 2 if kills % 4 == 3 else 1), folder, moments):
+            kills += 1
+            time.sleep(0.5)  # workers of a killed driver may still commit what they were at
+            now = receipts(folder)
+            assert all(now.get(name) == attempt for name, attempt in kept.items())
+            kept = now
+        beirnl("run", path)
+        assert records(path) == clean
+        assert all(receipts(folder).get(name) == attempt for name, attempt in kept.items())
 
 
 @pytest.mark.parametrize("point", POINTS)
