@@ -1,0 +1,41 @@
+"""From an experiment to its graph: which artifact is made by which stage from which others."""
+
+from beirnl.config import Experiment
+from beirnl.errors import ConfigError
+from beirnl.evaluation import measures
+from beirnl.graph.nodes import Evaluation, Graph, Node
+from beirnl.graph.systems import add_systems
+from beirnl.graph.texts import variants
+from beirnl.store.workspace import Workspace
+
+__all__ = ["Evaluation", "Graph", "Node", "build_graph"]
+
+
+def build_graph(experiment: Experiment, workspace: Workspace) -> Graph:
+    """Resolve an experiment against the registry and the files that it names.
+
+    Raises:
+        ConfigError: a name that the registry lacks, or systems that fit no language.
+        DataError: a dataset's folder or split is not there.
+        PrerequisiteError: a model's folder is not there.
+    """
+    graph = Graph()
+    digests = workspace.digests()
+    measures.parse(experiment.evaluation.measures)
+    for dataset in experiment.dataset:
+        for texts in variants(graph, experiment, dataset, digests):
+            add_systems(graph, experiment, texts)
+    _refuse_idle(graph, experiment)
+    return graph
+
+
+def _refuse_idle(graph: Graph, experiment: Experiment) -> None:
+    """A system whose datasets and languages fit nothing is a mistake."""
+    used = {evaluation.system.name for evaluation in graph.evaluations}
+    for system in experiment.system:
+        if system.name not in used:
+            raise ConfigError(
+                f"system {system.name!r} runs on no dataset",
+                where=experiment.file,
+                remedy="look at its datasets and languages",
+            )
