@@ -190,8 +190,7 @@ class Pipeline:
             receipts.append(receipt)
             self.progress.advance(receipt.rows_in, receipt.seconds)
 
-        if tasks:
-            executor.run(tasks, finished)
+        executor.run(tasks, finished)
         if stage.reduce:
             unreduced = [n for n in group if n.artifact(self.workspace).receipt(REDUCE) is None]
             executor.run([self._task(n, REDUCE, run_id) for n in unreduced], lambda task, receipt: None)

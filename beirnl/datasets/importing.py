@@ -1,7 +1,7 @@
 """From a BEIR folder to tables: partition by content, duplicates, and how the three files agree."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import polars as pl
@@ -207,8 +207,3 @@ def examples(ids: list[str]) -> str:
     """The first few identifiers, for a warning."""
     more = ", ..." if len(ids) > _EXAMPLES else ""
     return ", ".join(ids[:_EXAMPLES]) + more
-
-
-def rows_of(path: Path) -> Iterator[tuple[int, Record]]:
-    """The records of a corpus with their place."""
-    yield from enumerate(read_records(path))

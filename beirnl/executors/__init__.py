@@ -17,7 +17,7 @@ class Executor(Protocol):
     """Runs tasks of one pool, and tells of each that is done."""
 
     def run(self, tasks: Sequence[Task], done: Done) -> None:
-        """Run all tasks; they share a stage and a pool. Raises the first error of a unit."""
+        """Run all tasks, of which there may be none; they share a stage and a pool. Raises a unit's error."""
 
     def nodes(self) -> int:
         """Number of machines that run units."""

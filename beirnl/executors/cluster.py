@@ -99,7 +99,9 @@ class RayExecutor:
         return sum(bool(node["Alive"]) for node in ray.nodes())
 
     def run(self, tasks: Sequence[Task], done: Done) -> None:
-        """Run tasks that share a pool."""
+        """Run tasks that share a pool; none is no work, and no pool."""
+        if not tasks:
+            return
         import ray
 
         _quiet()

@@ -17,6 +17,7 @@ from beirnl.store.artifacts import OpenPart
 from beirnl.store.journal import Journal
 from beirnl.store.keys import digest, spec_fields
 from beirnl.store.parquet import read_table
+from beirnl.store.workspace import Workspace
 
 
 class CorpusSpec(Spec):
@@ -57,7 +58,7 @@ def import_corpus(unit: Unit) -> None:
 
     partitioner = importing.Partitioner(spec.shards, write)
     empty = []
-    for row, record in importing.rows_of(path):
+    for row, record in enumerate(beir.read_records(path)):
         partitioner.add(row, record)
         unit.out.rows_in += 1
         if not record.title and not record.text:
@@ -146,7 +147,7 @@ def translate(unit: Unit) -> None:
     spec = unit.task.spec
     assert isinstance(spec, TranslationSpec)
     rows = unit.inputs["rows"].read(unit.number)
-    folder = unit.task.workspace / "journal" / digest(spec_fields(spec.llm))
+    folder = Workspace(unit.task.workspace).journal / digest(spec_fields(spec.llm))
     number_of_shards = len(unit.inputs["rows"].parts)
     with Journal(folder, unit.number, number_of_shards, unit.out.attempt) as journal:
         answers, asked = ask(unit.resource, requests_for(rows, spec), spec.llm.model, journal, unit.number)

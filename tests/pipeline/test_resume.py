@@ -100,6 +100,15 @@ def test_a_kill_at_every_point_of_a_unit(tmp_path, tiny_encoder, clean, point):
     assert records(path) == clean
 
 
+def test_units_and_reduction_done_but_no_manifest_then_workers_on_ray(tmp_path, tiny_encoder, clean):
+    path = write(tmp_path, tiny_encoder)
+    beirnl("run", path, "--only", "index")
+    (manifest,) = (tmp_path / "workspace/artifacts/index/sample/en").glob("*/manifest.json")
+    manifest.unlink()  # as a kill between the last receipt and the manifest leaves it
+    beirnl("run", path, "--workers", "2")
+    assert records(path) == clean
+
+
 def test_a_second_run_does_nothing(tmp_path, tiny_encoder):
     path = write(tmp_path, tiny_encoder)
     run(path)
