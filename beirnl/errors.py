@@ -7,6 +7,7 @@
     ├── StoreError          the workspace: full, damaged, held by another run, written by a newer version
     ├── EngineError         an LLM engine that refuses or is unreachable
     ├── ClusterError        the Ray cluster: a wrong address, resources that it lacks
+    ├── BudgetError         the money that an experiment may cost is spent
     └── StageError          a unit of work that failed; names stage and unit
 
 The command line prints the line and exits with 2; ``--debug`` shows the traceback.
@@ -59,6 +60,10 @@ class EngineError(BeirnlError):
 
 class ClusterError(BeirnlError):
     """The Ray cluster is unreachable or lacks what was asked for."""
+
+
+class BudgetError(BeirnlError):
+    """The money that an experiment may cost is spent; what was done stays."""
 
 
 class StageError(BeirnlError):

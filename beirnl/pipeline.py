@@ -1,8 +1,9 @@
 """resolve -> plan -> run, whatever executor runs the units."""
 
+import contextlib
 import sys
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -10,12 +11,14 @@ from typing import Literal
 
 from beirnl import __version__
 from beirnl.config import Experiment, nearest
-from beirnl.errors import ConfigError
+from beirnl.errors import BudgetError, ConfigError
 from beirnl.executors import Executor
 from beirnl.graph import Graph, Node, build_graph
-from beirnl.progress import Progress, Silent
-from beirnl.stages import STAGES
-from beirnl.stages.base import Task
+from beirnl.progress import Progress, Silent, watched
+from beirnl.spending import Spending
+from beirnl.stages import STAGES, Stage
+from beirnl.stages.base import Allowance, Task
+from beirnl.stages.translate import llm_of
 from beirnl.store.artifacts import (
     REDUCE,
     InputRef,
@@ -23,13 +26,15 @@ from beirnl.store.artifacts import (
     Receipt,
     close_artifact,
     content_digest,
+    rows_in_flight,
 )
 from beirnl.store.files import disk_errors
-from beirnl.store.keys import spec_fields
+from beirnl.store.keys import digest, spec_fields
 from beirnl.store.lease import Lease
 from beirnl.store.workspace import Workspace
 
 State = Literal["done", "pending", "waiting", "stale"]
+_LEAST_SHARE = 0.005  # of max_cost: with less left, the run stops
 _VERSIONED = (
     "tantivy",
     "torch",
@@ -60,6 +65,7 @@ class Pipeline:
     workspace: Workspace
     graph: Graph
     progress: Progress = field(default_factory=Silent)
+    _manifests: dict[str, Manifest] = field(default_factory=dict)
 
     @classmethod
     def of(cls, experiment: Experiment, progress: Progress | None = None) -> "Pipeline":
@@ -83,16 +89,24 @@ class Pipeline:
         return known[node.key]
 
     def _judge(self, node: Node, inputs_done: bool) -> Status:
-        artifact = node.artifact(self.workspace)
-        manifest = artifact.find_manifest()
         if not inputs_done:
-            return Status(node, "waiting", len(artifact.committed()))
+            return Status(node, "waiting", len(node.artifact(self.workspace).committed()))
+        manifest = self._manifest(node)
         if manifest is None:
             return Status(node, "pending", *self._progress_of(node))
-        current = {name: other.artifact(self.workspace).manifest for name, other in node.inputs.items()}
-        fresh = all(manifest.inputs[name].content == found.content for name, found in current.items())
+        current = {name: self._manifest(other) for name, other in node.inputs.items()}
+        fresh = all(
+            found and manifest.inputs[name].content == found.content for name, found in current.items()
+        )
         units = len(manifest.receipts)
         return Status(node, "done", units, units) if fresh else Status(node, "stale", 0, units)
+
+    def _manifest(self, node: Node) -> Manifest | None:
+        """The manifest of a node, read once: of a thousand artifacts most have long been finished."""
+        found = self._manifests.get(node.key) or node.artifact(self.workspace).find_manifest()
+        if found:
+            self._manifests[node.key] = found
+        return found
 
     def _progress_of(self, node: Node) -> tuple[int, int]:
         return len(node.artifact(self.workspace).committed() - {"reduced.json"}), self._units(node)
@@ -113,30 +127,34 @@ class Pipeline:
 
     # run ----------------------------------------------------------------------------------------------------
 
-    def run(self, executor: Executor, only: str | None = None) -> None:
+    def run(self, executor: Executor, only: str | None = None, nodes: Sequence[Node] | None = None) -> None:
         """Make what is pending, stage after stage; what has its receipt is not made again.
 
         Args:
-            executor: runs the units.
+            executor: runs the units; those that it leaves pending stay so, with what stands on them.
             only: a stage; then only it and what it needs are made.
+            nodes: in place of a stage, the nodes to be made; see :meth:`needed`.
 
         Raises:
+            BudgetError: what the experiment may cost is spent.
             ConfigError: ``only`` names no stage, or a relative workspace is to be used by several nodes.
             StoreError: another run holds the workspace.
         """
-        wanted = self.wanted(only)
-        nodes = executor.nodes()
-        if nodes > 1 and self.experiment.workspace_is_relative:
+        wanted = self.wanted(only) if nodes is None else nodes
+        machines = executor.nodes()
+        if machines > 1 and self.experiment.workspace_is_relative:
             raise ConfigError(
-                f"workspace {self.experiment.workspace!r} is relative, and the cluster has {nodes} nodes",
+                f"workspace {self.experiment.workspace!r} is relative, and the cluster has {machines} nodes",
                 where=self.experiment.file,
                 remedy="set workspace to an absolute path that all nodes share",
             )
         with Lease(self.workspace.lease_path, self.progress.say):
             self.workspace.lock(self.experiment.name, self.lock())
             run_id = uuid.uuid4().hex[:8]
-            while group := self._next_group(wanted):
+            deferred: set[str] = set()
+            while group := self._next_group(wanted, deferred):
                 self._run_group(group, executor, run_id)
+                deferred |= {node.key for node in group if not self._manifest(node)}
 
     def lock(self) -> dict[str, str]:
         """Names of artifacts to their keys."""
@@ -151,59 +169,101 @@ class Pipeline:
         if not chosen:
             names = sorted({n.stage for n in nodes})
             raise ConfigError(f"the experiment has no stage {only!r}{nearest(only, names)}")
-        needed: dict[str, Node] = {}
+        return self.needed(chosen)
+
+    def translations(self) -> list[Node]:
+        """The nodes of all translations and what they need; no search and no score."""
+        return self.needed([translation.final for translation in self.graph.translations])
+
+    def needed(self, chosen: Sequence[Node]) -> list[Node]:
+        """Nodes and everything that they are made from."""
+        found: dict[str, Node] = {}
 
         def need(node: Node) -> None:
             for other in node.inputs.values():
                 need(other)
-            needed[node.key] = node
+            found[node.key] = node
 
         for node in chosen:
             need(node)
-        return list(needed.values())
+        return list(found.values())
 
-    def _next_group(self, nodes: Sequence[Node]) -> list[Node]:
+    def _next_group(self, nodes: Sequence[Node], deferred: Collection[str]) -> list[Node]:
         """Nodes that can be made now and share a pool: of an eager stage, else of the earliest one."""
-        ready = [s.node for s in self.plan(nodes) if s.state in ("pending", "stale")]
+        states = self.plan(nodes)
+        ready = [s.node for s in states if s.state in ("pending", "stale") and s.node.key not in deferred]
         if not ready:
             return []
         order = list(STAGES)
         first = min(ready, key=lambda node: (not STAGES[node.stage].eager, order.index(node.stage)))
         stage = STAGES[first.stage]
         pool = stage.pool_key(self._task(first, 0, ""))
-        return [n for n in ready if n.stage == first.stage and stage.pool_key(self._task(n, 0, "")) == pool]
+        group = [n for n in ready if n.stage == first.stage and stage.pool_key(self._task(n, 0, "")) == pool]
+        return _one_of_each_spec(group) if stage.asks else group
 
     def _run_group(self, group: Sequence[Node], executor: Executor, run_id: str) -> None:
         stage = STAGES[group[0].stage]
         for node in group:
             artifact = node.artifact(self.workspace)
-            if artifact.find_manifest():
+            if self._manifests.pop(node.key, None):
                 self.progress.say(f"{node.stage} {node.label}: its input has changed; made again")
                 self.workspace.discard(artifact)
         counted = [(node, *self._progress_of(node)) for node in group]
         total, done = sum(units for _, _, units in counted), sum(n for _, n, _ in counted)
         self.progress.start(stage.name, _heading(group), total, done)
-        tasks = [task for node in group for task in self._pending(node, run_id)]
         receipts: list[Receipt] = []
 
         def finished(task: Task, receipt: Receipt) -> None:
             receipts.append(receipt)
             self.progress.advance(receipt.rows_in, receipt.seconds)
 
-        executor.run(tasks, finished)
+        def partly() -> int:
+            folders = [node.artifact(self.workspace).directory for node in group]
+            return sum(rows_in_flight(folder, run_id) for folder in folders)
+
+        for allowance in self._allowances(stage, group[0]):
+            tasks = [task for node in group for task in self._pending(node, run_id, allowance)]
+            # when a worker's share of max_cost is spent, what is left is shared anew
+            with contextlib.suppress(BudgetError), watched(self.progress, partly):
+                executor.run(tasks, finished)
+                break
+        whole = [node for node in group if not self._pending(node, run_id)]
         if stage.reduce:
-            unreduced = [n for n in group if n.artifact(self.workspace).receipt(REDUCE) is None]
+            unreduced = [n for n in whole if n.artifact(self.workspace).receipt(REDUCE) is None]
             executor.run([self._task(n, REDUCE, run_id) for n in unreduced], lambda task, receipt: None)
-        for node in group:
+        for node in whole:
             self._close(node)
         self.progress.finish(_note(receipts))
 
-    def _pending(self, node: Node, run_id: str) -> list[Task]:
+    def _allowances(self, stage: Stage, node: Node) -> Iterator[Allowance | None]:
+        """What each worker may spend, again and again until ``max_cost`` is reached; None: no limit.
+
+        Raises:
+            BudgetError: it is reached.
+        """
+        translation = self.experiment.translation
+        if not stage.asks or translation is None or translation.max_cost is None:
+            yield None
+            return
+        spending = Spending.of(self.experiment, self.graph, self.workspace)
+        while True:
+            left = translation.max_cost - spending.money()
+            if left < _LEAST_SHARE * translation.max_cost:
+                raise BudgetError(
+                    f"max_cost is reached: {spending.money():.2f} of {translation.max_cost:.2f} "
+                    f"{spending.currency} are spent",
+                    where=self.experiment.file,
+                    remedy="raise max_cost and run the same command again; what was done stays",
+                )
+            yield spending.allowance(llm_of(node.spec), left / self.experiment.runtime.workers)
+
+    def _pending(self, node: Node, run_id: str, allowance: Allowance | None = None) -> list[Task]:
         committed = node.artifact(self.workspace).committed()
         units = range(self._units(node))
-        return [self._task(node, unit, run_id) for unit in units if f"{unit:05d}.json" not in committed]
+        pending = [unit for unit in units if f"{unit:05d}.json" not in committed]
+        return [self._task(node, unit, run_id, allowance) for unit in pending]
 
-    def _task(self, node: Node, unit: int, run_id: str) -> Task:
+    def _task(self, node: Node, unit: int, run_id: str, allowance: Allowance | None = None) -> Task:
         return Task(
             stage=node.stage,
             label=node.label,
@@ -214,6 +274,7 @@ class Pipeline:
             run_id=run_id,
             workspace=self.workspace.root,
             runtime=self.experiment.runtime,
+            allowance=allowance,
         )
 
     def _close(self, node: Node) -> None:
@@ -225,8 +286,9 @@ class Pipeline:
             key=node.key,
             spec=spec_fields(node.spec),
             inputs={
-                name: InputRef(key=other.key, content=other.artifact(self.workspace).manifest.content)
+                name: InputRef(key=other.key, content=found.content)
                 for name, other in node.inputs.items()
+                if (found := self._manifest(other))
             },
             versions=versions(),
             content=content_digest(receipts, reduced),
@@ -235,6 +297,14 @@ class Pipeline:
         )
         with disk_errors(artifact.directory):
             close_artifact(artifact.directory, manifest)
+
+
+def _one_of_each_spec(nodes: Sequence[Node]) -> list[Node]:
+    """The first node of each spec: what two of them might ask alike, only the first of them asks."""
+    first: dict[str, Node] = {}
+    for node in nodes:
+        first.setdefault(digest(spec_fields(node.spec)), node)
+    return list(first.values())
 
 
 def _heading(group: Sequence[Node]) -> str:

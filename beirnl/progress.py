@@ -1,8 +1,13 @@
 """Progress of a run: bars with rates and time left on a terminal, plain lines in a log."""
 
 import sys
+import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
+
+_LOOK = 3.0  # seconds between two looks at units at work
 
 
 class Progress(Protocol):
@@ -13,6 +18,9 @@ class Progress(Protocol):
 
     def advance(self, rows: int, seconds: float) -> None:
         """A unit is finished."""
+
+    def partly(self, rows: int) -> None:
+        """Rows of units that are not finished yet; may be called from another thread."""
 
     def finish(self, note: str = "") -> None:
         """The stage is finished."""
@@ -30,6 +38,9 @@ class Silent:
     def advance(self, rows: int, seconds: float) -> None:
         """Nothing."""
 
+    def partly(self, rows: int) -> None:
+        """Nothing."""
+
     def finish(self, note: str = "") -> None:
         """Nothing."""
 
@@ -45,6 +56,26 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+@contextmanager
+def watched(progress: Progress, rows: Callable[[], int]) -> Iterator[None]:
+    """Tell of rows of units at work, every few seconds, while the block runs."""
+    end = threading.Event()
+
+    def watch() -> None:
+        while not end.wait(_LOOK):
+            found = rows()
+            if found:
+                progress.partly(found)
+
+    thread = threading.Thread(target=watch, daemon=True, name="progress")
+    thread.start()
+    try:
+        yield
+    finally:
+        end.set()
+        thread.join()
 
 
 class Lines:
@@ -72,6 +103,15 @@ class Lines:
         if time.monotonic() - self._told > self.EVERY:
             self._told = time.monotonic()
             self.say(f"{self._stage:14} {self._label}: {self._done}/{self._units} units, {self._rate()}")
+
+    def partly(self, rows: int) -> None:
+        """Say how far the units at work are, at most every ten seconds."""
+        if time.monotonic() - self._told > self.EVERY:
+            self._told = time.monotonic()
+            elapsed = max(1e-6, time.monotonic() - self._begin)
+            done = f"{self._done}/{self._units} units and {rows} rows"
+            rate = (self._rows + rows) / elapsed
+            self.say(f"{self._stage:14} {self._label}: {done}, {rate:.0f} rows/s")
 
     def finish(self, note: str = "") -> None:
         """Say how long it took."""
@@ -130,6 +170,11 @@ class Bars:
         self._rows += rows
         rate = f"{self._rows / max(1e-6, time.monotonic() - self._begin):.0f} rows/s"
         self._progress.update(self._task, advance=1, rate=rate)
+
+    def partly(self, rows: int) -> None:
+        """Show the rows of units at work."""
+        rate = (self._rows + rows) / max(1e-6, time.monotonic() - self._begin)
+        self._progress.update(self._task, rate=f"{self._rows + rows} rows, {rate:.0f} rows/s")
 
     def finish(self, note: str = "") -> None:
         """The bar is full."""

@@ -12,10 +12,36 @@ QUERIES = CORPUS
 QRELS = pa.schema([("query_id", pa.string()), ("doc_id", pa.string()), ("relevance", pa.int32())])
 #: Ranked results; within a query ordered by score descending, then ``doc_id`` descending (trec_eval's order).
 RUN = pa.schema([("query_id", pa.string()), ("doc_id", pa.string()), ("score", pa.float32())])
-#: What an LLM answered for a row, before any check.
-ANSWERS = pa.schema([*_TEXT, ("answer", pa.string()), ("finish_reason", pa.string())])
-#: Translated rows: CORPUS with the checks' verdict (``ok``, or names of failed checks joined by ``,``).
-TRANSLATED = pa.schema([*_TEXT, ("status", pa.string())])
+#: What an LLM answered for a row, before any check: one answer per piece of the row, the white space before
+#: each piece, and how the worst of them ended (``stop``, ``length`` or ``error``).
+ANSWERS = pa.schema(
+    [
+        ("row", pa.int64()),
+        ("id", pa.string()),
+        ("answers", pa.list_(pa.string())),
+        ("gaps", pa.list_(pa.string())),
+        ("finish_reason", pa.string()),
+        ("error", pa.string()),
+    ]
+)
+#: Translated rows: CORPUS with the checks' verdict (``ok``, or names of failed checks joined by ``,``) and the
+#: rung of the repair ladder that gave the text (empty: the first answer stands).
+TRANSLATED = pa.schema([*_TEXT, ("status", pa.string()), ("repair", pa.string())])
+#: How many translations of a dataset have which length ratio: ``count`` per bin of the log ratio.
+RATIOS = pa.schema([("count", pa.int64())])
+#: Bounds of the length ratio, learned from all rows of a dataset.
+BOUNDS = pa.schema([("low", pa.float64()), ("high", pa.float64()), ("rows", pa.int64())])
+#: chrF and BLEU of translations against references: one row per score.
+QUALITY = pa.schema(
+    [
+        ("score", pa.string()),
+        ("value", pa.float64()),
+        ("low", pa.float64()),
+        ("high", pa.float64()),
+        ("segments", pa.int64()),
+        ("signature", pa.string()),
+    ]
+)
 #: Per-query values of measures.
 SCORES = pa.schema([("query_id", pa.string()), ("measure", pa.string()), ("value", pa.float64())])
 

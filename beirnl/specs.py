@@ -7,7 +7,7 @@ in :mod:`beirnl.config` and never stand here.
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 Dtype = Literal["float32", "float16", "bfloat16"]
 
@@ -74,16 +74,58 @@ class Bm25Spec(Spec):
     tie_breaker: float = 0.5
 
 
+class Server(BaseModel):
+    """Where an LLM is reached and how hard it may be pressed: never part of a key.
+
+    Attributes:
+        base_url: of an OpenAI-compatible API, with its version (``https://api.openai.com/v1``).
+        api_key_env: name of the environment variable that holds the key; empty for a server without keys.
+        requests_per_minute, tokens_per_minute: the provider's limits, for the whole cluster; None: no limit.
+        in_flight: most requests at once per worker.
+        timeout: seconds that one request may take.
+        retries: how often a request is repeated after 429, 5xx, a time-out or a broken connection.
+        batch_requests, batch_megabytes: most that one batch file may hold (OpenAI: 50,000 and 200).
+        poll_seconds: between two looks at a batch job.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    base_url: str = "https://api.openai.com/v1"
+    api_key_env: str = "OPENAI_API_KEY"
+    requests_per_minute: float | None = Field(default=None, gt=0)
+    tokens_per_minute: float | None = Field(default=None, gt=0)
+    in_flight: int = Field(default=64, gt=0)
+    timeout: float = Field(default=120.0, gt=0)
+    retries: int = Field(default=6, ge=0)
+    batch_requests: int = Field(default=50_000, gt=0)
+    batch_megabytes: float = Field(default=200.0, gt=0)
+    poll_seconds: float = Field(default=60.0, gt=0)
+
+
 class LlmSpec(Spec):
-    """An engine, its model and its decoding parameters."""
+    """An engine, its model and its decoding parameters.
+
+    Attributes:
+        engine: a key of :data:`beirnl.llm.ENGINES`.
+        model: its model; for an engine that is reached over the network, ``source`` is ``api:NAME``.
+        dtype: of the weights, where the engine loads them.
+        temperature: 0 takes the likeliest token each time.
+        max_tokens: most tokens of an answer.
+        max_model_len: the window, prompt and answer together.
+        stop: strings before which an answer ends.
+        languages: source and target (ISO 639-1) of a sequence-to-sequence model, which gets the bare text.
+        server: where the engine is reached; not part of the key.
+    """
 
     engine: str
     model: ModelRef | None = None
     dtype: Dtype = "bfloat16"
     temperature: float = 0.0
-    max_tokens: int = 512
-    max_model_len: int = 1024
+    max_tokens: int = 2048
+    max_model_len: int = 4096
     stop: tuple[str, ...] = ()
+    languages: tuple[str, str] | None = None
+    server: Server = Field(default=Server(), exclude=True)
 
 
 class CheckSpec(Spec):
@@ -94,6 +136,7 @@ class CheckSpec(Spec):
         max_repetition: share of three-word phrases that have occurred before in the text.
         language_words: the language is identified from this many words at the beginning.
         min_words: texts with fewer words are not judged for their language, nor as copied.
+        language: whether the language is checked; off for one that the identifier does not know.
     """
 
     min_length_ratio: float = 0.4
@@ -101,6 +144,7 @@ class CheckSpec(Spec):
     max_repetition: float = 0.5
     language_words: int = 25
     min_words: int = 4
+    language: bool = True
 
 
 class TranslationSpec(Spec):
@@ -113,6 +157,8 @@ class TranslationSpec(Spec):
         template: its text, line ends normalised to LF; see :mod:`beirnl.translation.prompts`.
         source_language, target_language: ISO 639-1 codes.
         domain: named in prompts (BEIR-NL, Table 1).
+        expansion: tokens of an answer for a token of its source, for which room is kept: a document that
+            would not leave it is split.
     """
 
     llm: LlmSpec
@@ -122,3 +168,27 @@ class TranslationSpec(Spec):
     source_language: str
     target_language: str
     domain: str = "general"
+    expansion: float = 1.6
+
+
+class Rung(Spec):
+    """A rung of the repair ladder: how rows are asked for again.
+
+    Attributes:
+        name: ``room`` (warmer, with twice the room), ``prompt`` (another prompt), ``pieces`` (sentence by
+            sentence) or ``engine`` (a second engine).
+        number: place on the whole ladder, from 1; enters the requests' keys, so that an answer that was
+            rejected is never read again.
+        translation: the engine and prompt that are asked.
+    """
+
+    name: Literal["room", "prompt", "pieces", "engine"]
+    number: int
+    translation: TranslationSpec
+
+
+class RepairSpec(Spec):
+    """The rungs that one engine climbs, and the checks that send a row there and let it go."""
+
+    rungs: tuple[Rung, ...]
+    checks: CheckSpec

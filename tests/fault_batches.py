@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from urllib.parse import parse_qsl
 
 from fault_answers import ApiError, Body
 
@@ -19,6 +20,9 @@ class Batches:
         complete: response body for an endpoint and a request body.
         seed: of the order of output lines.
         errors_in_output: put failed lines in the output file, as vLLM does, not in an error file.
+
+    Attributes:
+        refusals: errors with which the next batches fail as a whole, one each.
     """
 
     def __init__(
@@ -34,9 +38,10 @@ class Batches:
         self.files: dict[str, Body] = {}
         self.contents: dict[str, bytes] = {}
         self.batches: dict[str, Body] = {}
+        self.refusals: list[Body] = []
         self.lock = threading.Lock()
 
-    def route(self, method: str, path: str, body: bytes, content_type: str) -> Body | bytes:
+    def route(self, method: str, path: str, body: bytes, content_type: str, query: str = "") -> Body | bytes:
         """Carry out a call to the files or batches API."""
         with self.lock:
             match method, path.removeprefix("/v1/").split("/"):
@@ -54,7 +59,7 @@ class Batches:
                 case "POST", ["batches"]:
                     return self.create_batch(**json.loads(body))
                 case "GET", ["batches"]:
-                    return _list([_public(batch) for batch in self.batches.values()])
+                    return _page([_public(batch) for batch in self.batches.values()], dict(parse_qsl(query)))
                 case "GET", ["batches", name] if name in self.batches:
                     return _public(self.advance(self.batches[name]))
                 case "POST", ["batches", name, "cancel"] if name in self.batches:
@@ -125,6 +130,9 @@ class Batches:
                 problem = {"code": "invalid_line", "line": number, "message": str(error), "param": None}
                 batch["errors"] = _list([problem])
                 return self._move(batch, "failed")
+        if self.refusals:
+            batch["errors"] = _list([self.refusals.pop(0)])
+            return self._move(batch, "failed")
         batch["_lines"] = lines
         batch["request_counts"]["total"] = len(lines)
         return self._move(batch, "in_progress")
@@ -168,6 +176,14 @@ class Batches:
 
 def _list(data: list[Body]) -> Body:
     return {"object": "list", "data": data, "has_more": False}
+
+
+def _page(data: list[Body], query: dict[str, str]) -> Body:
+    """A page of a listing: at most ``limit`` things that come behind ``after``."""
+    names = [one["id"] for one in data]
+    start = names.index(query["after"]) + 1 if "after" in query else 0
+    end = start + int(query.get("limit", 20))
+    return _list(data[start:end]) | {"has_more": end < len(data)}
 
 
 def _public(batch: Body) -> Body:

@@ -179,14 +179,14 @@ class FaultServer:
         self.charge(body)
         return answer
 
-    def route(self, method: str, path: str, raw: bytes, content_type: str) -> Body | bytes:
+    def route(self, method: str, path: str, raw: bytes, content_type: str, query: str = "") -> Body | bytes:
         """Answer a call without a prompt: the list of models, files and batches."""
         if (method, path) == ("GET", "/v1/models"):
             models = [
                 {"id": name, "object": "model", "created": 0, "owned_by": "test"} for name in self.model.names
             ]
             return {"object": "list", "data": models}
-        return self.store.route(method, path, raw, content_type)
+        return self.store.route(method, path, raw, content_type, query)
 
 
 class _Http(ThreadingHTTPServer):
@@ -263,7 +263,12 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return None
         content_type = self.headers.get("Content-Type", "")
-        payload = app.model.complete(path, body) if body else app.route(self.command, path, raw, content_type)
+        query = self.path.partition("?")[2]
+        payload = (
+            app.model.complete(path, body)
+            if body
+            else app.route(self.command, path, raw, content_type, query)
+        )
         if body and kind == "200":
             app.charge(body)
         self._send(200, payload, cut=kind == "cut", malformed=kind == "malformed")

@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 
+from beirnl.datasets import hub_layout
 from beirnl.datasets.beir import Judgement, Record, read_qrels, read_records
 from beirnl.errors import DataError
 from beirnl.schema import CORPUS, QRELS, QUERIES
@@ -41,7 +42,9 @@ def shard_count(documents: int, per_shard: int | None = None) -> int:
 
 
 def count_lines(path: Path) -> int:
-    """Number of lines in a file, blank ones included."""
+    """Number of lines in a file, blank ones included, or of rows in a folder of Parquet files."""
+    if path.is_dir():
+        return hub_layout.count_rows(path)
     with path.open("rb") as file:
         return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b"")) + 1
 

@@ -3,10 +3,14 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+if TYPE_CHECKING:
+    from beirnl.evaluation.back_translation import BackTranslation
+    from beirnl.evaluation.quality import Quality
 
 JSON_SCHEMA = "https://json-schema.org/draft/2020-12/schema"
 
@@ -83,10 +87,19 @@ class Example(NamedTuple):
 
 
 class Translations(NamedTuple):
-    """How the translation of a dataset went: rows by status, and some of them to look at."""
+    """How the translation of a dataset went.
+
+    Attributes:
+        counts: rows by status as they stand.
+        examples: some of each status, to look at.
+        first: rows by status of the first answers, before any repair.
+        rungs: rows whose text came from a rung of the repair ladder.
+    """
 
     counts: Mapping[str, int]
     examples: Sequence[Example] = ()
+    first: Mapping[str, int] = {}
+    rungs: Mapping[str, int] = {}
 
 
 class RunFile(NamedTuple):
@@ -120,6 +133,8 @@ class Report:
         scores: columns dataset, language, system, query_id, measure, value; gives intervals where present.
         notes: plain statements, such as the quality that the translating model can have.
         timings: per stage and dataset.
+        quality: scores of translations against references, by translation.
+        back_translation: scores before and after a translation there and back.
     """
 
     name: str
@@ -130,6 +145,8 @@ class Report:
     scores: pl.DataFrame | None = None
     notes: Sequence[str] = ()
     timings: Sequence[Timing] = ()
+    quality: Mapping[str, "Quality"] = field(default_factory=dict)
+    back_translation: "BackTranslation | None" = None
 
 
 _RECORDS = TypeAdapter(tuple[Record, ...])

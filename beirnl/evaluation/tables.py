@@ -70,6 +70,7 @@ def tables(report: Report) -> list[Table]:
         *score_tables(report.records),
         *condition_tables(report.records),
         *_translations(report),
+        *_more(report),
         *_timings(report),
         *_runs(report),
     ]
@@ -261,8 +262,34 @@ def _translations(report: Report) -> list[Table]:
     heads = [Column("dataset"), Column("status"), Column("source"), Column("translation")]
     return [
         Table("Translation", "Rows by status", caption, columns, rows),
+        _repairs(report),
         Table("Translation", "Examples", f"Up to {_EXAMPLES} for each status.", heads, examples),
     ]
+
+
+def _repairs(report: Report) -> Table:
+    """Rows that the first answer left with a fault, and the rungs that mended some of them."""
+    made = {name: one for name, one in report.translations.items() if one.rungs}
+    rungs = _unique(rung for one in made.values() for rung in one.rungs)
+    rows = [
+        [
+            Cell(name),
+            *(_number(sum(counts.values()) - counts.get("ok", 0)) for counts in (one.first, one.counts)),
+            *(_number(one.rungs.get(rung, 0)) for rung in rungs),
+        ]
+        for name, one in made.items()
+    ]
+    columns = [Column("dataset"), Column("not ok at first"), Column("in the end"), *map(Column, rungs)]
+    caption = "Rows whose text came from a rung of the repair ladder: a better attempt than the first answer."
+    return Table("Translation", "Repair", caption, columns, rows)
+
+
+def _more(report: Report) -> list[Table]:
+    """Quality against references, and what a translation there and back changes; each has its own module."""
+    from beirnl.evaluation import back_translation, quality
+
+    made = [quality.table(report.quality)] if report.quality else []
+    return made + (back_translation.tables(report.back_translation) if report.back_translation else [])
 
 
 def _few(examples: Iterable[Example]) -> list[Example]:

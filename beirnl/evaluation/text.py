@@ -28,11 +28,12 @@ def to_markdown(report: Report) -> str:
         if table.section != section:
             section = table.section
             parts.append(f"## {section}")
-        parts.append(_markdown_table(table))
+        parts.append(markdown_table(table))
     return "\n\n".join(parts) + "\n"
 
 
-def _markdown_table(table: Table) -> str:
+def markdown_table(table: Table) -> str:
+    """A table in Markdown, with its caption and footnotes."""
     heads = [_escape(_head(column, " ")) for column in table.columns]
     aligned = ["--:" if number else "---" for number in _numeric(table)]
     body = [[_markdown_cell(cell) for cell in row] for row in table.rows]
@@ -61,13 +62,20 @@ def show(report: Report, console: "rich.console.Console") -> None:
         for line in lines:
             console.print(Text.assemble((f"{kind}: ", style), _printable(line)))
     for table in tables(report):
-        for part in _parts(table, console.width):
-            console.print(_rich_table(part))
-        for letter, text in table.footnotes:
-            console.print(Text(_printable(f"[{letter}] {text}"), style="dim"))
-        if table.caption:
-            console.print(Text(_printable(table.caption), style="dim italic"))
-        console.print()
+        show_table(table, console)
+
+
+def show_table(table: Table, console: "rich.console.Console") -> None:
+    """Prints a table, in several parts if it is wider than the terminal."""
+    from rich.text import Text
+
+    for part in _parts(table, console.width):
+        console.print(_rich_table(part))
+    for letter, text in table.footnotes:
+        console.print(Text(_printable(f"[{letter}] {text}"), style="dim"))
+    if table.caption:
+        console.print(Text(_printable(table.caption), style="dim italic"))
+    console.print()
 
 
 def _rich_table(table: Table) -> "rich.table.Table":

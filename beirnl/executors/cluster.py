@@ -4,6 +4,7 @@ One pool serves the units of all datasets that share a model. A worker loads it 
 travels back as a value, because Ray would otherwise retry it or wrap it in its own.
 """
 
+import asyncio
 import contextlib
 import os
 import pickle
@@ -15,8 +16,8 @@ from typing import Any
 from beirnl.config import Runtime
 from beirnl.errors import BeirnlError, ClusterError
 from beirnl.executors import Done
-from beirnl.stages import STAGES
-from beirnl.stages.base import Task, execute
+from beirnl.stages import STAGES, Stage
+from beirnl.stages.base import StoppedError, Task, execute
 
 _ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -31,23 +32,39 @@ class Worker:
     def __init__(self) -> None:
         self._resource: Any = None
         self._loaded = False
+        self._lock, self._stop = threading.Lock(), threading.Event()
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
         """Run the units of a batch (of one); returns their number and pickled receipt or error."""
         return {
             "number": list(batch["number"]),
-            "outcome": [self._run(bytes(task)) for task in batch["task"]],
+            "outcome": [self.run(bytes(task)) for task in batch["task"]],
         }
 
-    def _run(self, pickled: bytes) -> bytes:
+    def run(self, pickled: bytes) -> bytes:
+        """Run one unit; its error stops the other units in flight here."""
         task: Task = pickle.loads(pickled)
         try:
             stage = STAGES[task.stage]
+            return pickle.dumps(execute(stage, task, self._load(stage, task), self._stop))
+        except BeirnlError as error:
+            self._stop.set()
+            return pickle.dumps(error)
+
+    def _load(self, stage: Stage, task: Task) -> Any:
+        with self._lock:
             if stage.load and not self._loaded:
                 self._resource, self._loaded = stage.load(task), True
-            return pickle.dumps(execute(stage, task, self._resource))
-        except BeirnlError as error:
-            return pickle.dumps(error)
+        return self._resource
+
+
+class ManyWorker(Worker):
+    """An actor with several units in flight, in threads, so that its engine never drains between them."""
+
+    async def __call__(self, batch: dict[str, Any]) -> Any:  # type: ignore[override]
+        """As :meth:`Worker.__call__`, for Ray Data's asynchronous functions."""
+        outcomes = [await asyncio.to_thread(self.run, bytes(task)) for task in batch["task"]]
+        yield {"number": list(batch["number"]), "outcome": outcomes}
 
 
 class RayExecutor:
@@ -107,18 +124,27 @@ class RayExecutor:
         _quiet()
         items = [{"number": number, "task": pickle.dumps(task)} for number, task in enumerate(tasks)]
         size = min(self._runtime.workers, len(items))
+        at_once = min(STAGES[tasks[0].stage].in_flight(tasks[0].spec), -(-len(items) // size))
+        many: dict[str, Any] = {"max_concurrency": at_once} if at_once > 1 else {}
         results = ray.data.from_items(items, override_num_blocks=len(items)).map_batches(
-            Worker,
-            compute=ray.data.ActorPoolStrategy(size=size),
+            ManyWorker if many else Worker,
+            compute=ray.data.ActorPoolStrategy(size=size, max_tasks_in_flight_per_actor=max(2, at_once)),
             batch_size=1,
             num_cpus=1,
             num_gpus=self._runtime.gpus or None,
+            **many,
         )
+        stopped: BeirnlError | None = None
         for row in _rows(results):
             outcome = pickle.loads(row["outcome"])
-            if isinstance(outcome, BaseException):
+            if isinstance(outcome, StoppedError):  # a neighbour of the unit that failed, whose error comes
+                stopped = outcome
+            elif isinstance(outcome, BaseException):
                 raise outcome
-            done(tasks[row["number"]], outcome)
+            else:
+                done(tasks[row["number"]], outcome)
+        if stopped:
+            raise stopped
 
     def close(self) -> None:
         """Leave the cluster; end it if it was this run's own."""

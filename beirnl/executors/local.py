@@ -1,11 +1,15 @@
-"""Units one after another in this process: for small sets, and to debug."""
+"""Units in this process: one after another, or as many at once as keep an engine full. For small sets, and to
+debug."""
 
+import threading
 from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any
 
 from beirnl.executors import Done
 from beirnl.stages import STAGES
-from beirnl.stages.base import Task, execute
+from beirnl.stages.base import Stage, StoppedError, Task, execute
+from beirnl.store.artifacts import Receipt
 
 
 class LocalExecutor:
@@ -16,13 +20,25 @@ class LocalExecutor:
         self._resource: Any = None
 
     def run(self, tasks: Sequence[Task], done: Done) -> None:
-        """Run the tasks in order."""
-        for task in tasks:
-            stage = STAGES[task.stage]
-            if stage.load and stage.pool_key(task) != self._pool:
-                self.close()
-                self._resource, self._pool = stage.load(task), stage.pool_key(task)
-            done(task, execute(stage, task, self._resource if stage.load else None))
+        """Run the tasks in order; what they load is loaded first."""
+        if not tasks:
+            return
+        stage = STAGES[tasks[0].stage]
+        resource = self._load(stage, tasks[0])
+        at_once = min(stage.in_flight(tasks[0].spec), len(tasks))
+        if at_once == 1:
+            for task in tasks:
+                done(task, execute(stage, task, resource))
+        else:
+            _in_threads(stage, tasks, resource, at_once, done)
+
+    def _load(self, stage: Stage, task: Task) -> Any:
+        if stage.load is None:
+            return None
+        if stage.pool_key(task) != self._pool:
+            self.close()
+            self._resource, self._pool = stage.load(task), stage.pool_key(task)
+        return self._resource
 
     def nodes(self) -> int:
         """This machine."""
@@ -34,3 +50,31 @@ class LocalExecutor:
         if close:
             close()
         self._resource, self._pool = None, ""
+
+
+def _in_threads(stage: Stage, tasks: Sequence[Task], resource: Any, at_once: int, done: Done) -> None:
+    """Run tasks in threads; the first error stops the others and is raised when they have ended."""
+    stop = threading.Event()
+    waiting = iter(tasks)
+    running: dict[Future[Receipt], Task] = {}
+    errors: list[BaseException] = []
+    with ThreadPoolExecutor(at_once, thread_name_prefix="unit") as threads:
+        try:
+            while True:
+                while len(running) < at_once and not errors and (task := next(waiting, None)):
+                    running[threads.submit(execute, stage, task, resource, stop)] = task
+                if not running:
+                    break
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    task = running.pop(future)
+                    error = future.exception()
+                    if error is None:
+                        done(task, future.result())
+                        continue
+                    stop.set()
+                    errors.append(error)
+        except BaseException:
+            stop.set()
+            raise
+    if errors:
+        raise next((error for error in errors if not isinstance(error, StoppedError)), errors[0])

@@ -3,12 +3,12 @@
 from beirnl.config import Experiment
 from beirnl.errors import ConfigError
 from beirnl.evaluation import measures
-from beirnl.graph.nodes import Evaluation, Graph, Node
+from beirnl.graph.nodes import Evaluation, Graph, Node, Translation, back_version
 from beirnl.graph.systems import add_systems
-from beirnl.graph.texts import variants
+from beirnl.graph.texts import add_parallel, variants
 from beirnl.store.workspace import Workspace
 
-__all__ = ["Evaluation", "Graph", "Node", "build_graph"]
+__all__ = ["Evaluation", "Graph", "Node", "Translation", "back_version", "build_graph"]
 
 
 def build_graph(experiment: Experiment, workspace: Workspace) -> Graph:
@@ -25,6 +25,7 @@ def build_graph(experiment: Experiment, workspace: Workspace) -> Graph:
     for dataset in experiment.dataset:
         for texts in variants(graph, experiment, dataset, digests):
             add_systems(graph, experiment, texts)
+    add_parallel(graph, experiment, digests)
     _refuse_idle(graph, experiment)
     return graph
 

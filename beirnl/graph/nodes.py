@@ -38,7 +38,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A system evaluated on a dataset (or a part of one) in a language."""
+    """A system evaluated on a dataset (or a part of one) in a language (as reports call it: ``version``)."""
 
     dataset: str
     part: str
@@ -51,12 +51,47 @@ class Evaluation:
     remove_self_matches: bool
 
 
+@dataclass(frozen=True)
+class Translation:
+    """The translation of the queries or documents of a dataset (or a part of one, or a parallel text).
+
+    Attributes:
+        dataset, part: what was translated.
+        kind: queries or documents.
+        language: ISO code of the target.
+        source: the imported rows (schema ``CORPUS``).
+        answers: what the LLM said first.
+        checked: the first verdict.
+        final: the rows as they stand in the end (schema ``TRANSLATED``).
+        quality: scores against a reference, or None.
+        back: whether it is a translation back into the original's language.
+    """
+
+    dataset: str
+    part: str
+    kind: Kind
+    language: str
+    source: Node
+    answers: Node
+    checked: Node
+    final: Node
+    quality: Node | None = None
+    back: bool = False
+
+    @property
+    def label(self) -> str:
+        """``dataset/part/language/kind``."""
+        return self.final.label
+
+
 @dataclass
 class Graph:
-    """All nodes in order of making, each key once, and what is evaluated."""
+    """All nodes in order of making, each key once, what is translated and what is evaluated."""
 
     nodes: dict[str, Node] = field(default_factory=dict)
+    translations: list[Translation] = field(default_factory=list)
     evaluations: list[Evaluation] = field(default_factory=list)
+    source_languages: dict[str, str] = field(default_factory=dict)
     expected_parts: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def add(self, node: Node) -> Node:
@@ -64,13 +99,23 @@ class Graph:
         return self.nodes.setdefault(node.key, node)
 
 
+def back_version(language: str, through: str) -> str:
+    """How reports call texts that were translated into another language and back: ``en-nl-en``."""
+    return f"{language}-{through}-{language}"
+
+
 @dataclass(frozen=True)
 class Texts:
-    """A dataset (or part) in one language, ready to be searched."""
+    """A dataset (or part) in one language, ready to be searched.
+
+    ``version`` is the language as reports call it: ``en-nl-en`` is English that was translated into Dutch and
+    back.
+    """
 
     dataset: DatasetConfig
     part: str
     language: str
+    version: str
     remove_self_matches: bool
     corpus: Node
     queries: Node
@@ -78,5 +123,5 @@ class Texts:
 
     @property
     def label(self) -> str:
-        """``dataset/part/language``."""
-        return "/".join(filter(None, (self.dataset.name, self.part, self.language)))
+        """``dataset/part/version``."""
+        return "/".join(filter(None, (self.dataset.name, self.part, self.version)))

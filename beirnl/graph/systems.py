@@ -17,7 +17,7 @@ def add_systems(graph: Graph, experiment: Experiment, texts: Texts) -> None:
     for system in experiment.system:
         if texts.dataset.name not in (system.datasets or (texts.dataset.name,)):
             continue
-        if texts.language not in (system.languages or (texts.language,)):
+        if not {texts.language, texts.version} & set(system.languages or (texts.language,)):
             continue
         if isinstance(system, Bm25System):
             runs[system.name] = _bm25(graph, system, texts)
@@ -32,7 +32,7 @@ def add_systems(graph: Graph, experiment: Experiment, texts: Texts) -> None:
             Evaluation(
                 texts.dataset.name,
                 texts.part,
-                texts.language,
+                texts.version,
                 system,
                 node,
                 texts.corpus,

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 from beirnl import registry
 from beirnl.config import PACKAGE, DatasetConfig, Experiment, resolve_path
 from beirnl.datasets import beir
 from beirnl.datasets.importing import count_lines, shard_count
-from beirnl.errors import ConfigError
-from beirnl.graph.models import resolve
-from beirnl.graph.nodes import Graph, Kind, Node, Texts
-from beirnl.specs import LlmSpec, TranslationSpec
-from beirnl.stages.text import ChecksSpec, CorpusSpec, JudgedSpec
+from beirnl.errors import ConfigError, DataError
+from beirnl.graph.nodes import Graph, Node, Texts, back_version
+from beirnl.graph.translations import Subject, translated
+from beirnl.stages.imports import CorpusSpec, JudgedSpec, LinesSpec
 from beirnl.store.keys import FileDigests
 
 
@@ -26,10 +26,15 @@ def variants(
     graph.expected_parts[dataset.name] = expected
     for part, place in folders.items():
         source = _imported(graph, dataset, entry, part, place, digests)
+        graph.source_languages[dataset.name] = source.language
         yield source
         translation = experiment.translation
         if translation and dataset.name in (translation.datasets or (dataset.name,)):
-            yield _translated(graph, experiment, source, entry)
+            domain = dataset.domain or (entry.domain if entry else "general")
+            forth = _translated(graph, experiment, source, domain, source.language, translation.to, digests)
+            yield forth
+            if translation.back:
+                yield _translated(graph, experiment, forth, domain, translation.to, source.language, digests)
 
 
 def _folder(experiment: Experiment, dataset: DatasetConfig, entry: registry.DatasetEntry | None) -> Path:
@@ -56,16 +61,11 @@ def _imported(
     language = dataset.language or (entry.language if entry else "en")
     split = dataset.split or (entry.split if entry else "test")
     label = "/".join(filter(None, (dataset.name, part, language)))
-    corpus_file = folder / "corpus.jsonl"
-    corpus = CorpusSpec(
-        sha256=digests.sha256(corpus_file),
-        shards=shard_count(count_lines(corpus_file), dataset.shard_documents),
-        folder=folder,
-    )
+    corpus = _corpus_spec(dataset, folder, digests)
     judged = JudgedSpec(
         split=split,
-        queries_sha256=digests.sha256(beir.queries_path(folder)),
-        qrels_sha256=digests.sha256(beir.qrels_path(folder, split)),
+        queries_sha256=beir.content_sha256(beir.queries_path(folder), digests.sha256),
+        qrels_sha256=beir.content_sha256(beir.qrels_path(folder, split), digests.sha256),
         folder=folder,
     )
     corpus_node = graph.add(Node("import-corpus", label, corpus, {}))
@@ -75,70 +75,90 @@ def _imported(
     remove = dataset.remove_self_matches
     if remove is None:
         remove = entry.remove_self_matches if entry else False
-    return Texts(dataset, part, language, remove, corpus_node, queries_node, qrels_node)
+    return Texts(dataset, part, language, language, remove, corpus_node, queries_node, qrels_node)
+
+
+def _corpus_spec(dataset: DatasetConfig, folder: Path, digests: FileDigests) -> CorpusSpec:
+    file = beir.corpus_path(folder)
+    shards = shard_count(count_lines(file), dataset.shard_documents)
+    return CorpusSpec(sha256=beir.content_sha256(file, digests.sha256), shards=shards, folder=folder)
 
 
 def _translated(
-    graph: Graph, experiment: Experiment, source: Texts, entry: registry.DatasetEntry | None
+    graph: Graph,
+    experiment: Experiment,
+    texts: Texts,
+    domain: str,
+    source_language: str,
+    target_language: str,
+    digests: FileDigests,
 ) -> Texts:
-    config = experiment.translation
-    assert config is not None
-    if config.to == source.language:
-        raise ConfigError(
-            f"dataset {source.dataset.name!r} is to be translated from {source.language!r} into itself",
-            where=experiment.file,
-            remedy="set translation.to to another language, or translation.datasets to the other datasets",
+    """Texts in another language, or back in their own."""
+    back = texts.corpus.stage != "import-corpus"
+    version = back_version(target_language, source_language) if back else target_language
+    base = Path(texts.label).parent.as_posix()
+
+    def subject(rows: Node, kind: Literal["query", "document"]) -> Subject:
+        return Subject(
+            dataset=texts.dataset.name,
+            part=texts.part,
+            kind=kind,
+            label=f"{base}/{version}/{kind}",
+            rows=rows,
+            domain=domain,
+            languages=(source_language, target_language),
+            back=back,
         )
-    domain = source.dataset.domain or (entry.domain if entry else "general")
-    base = Path(source.label).parent.as_posix()
-    label = f"{base}/{config.to}"
 
-    def translated(rows: Node, kind: Kind) -> Node:
-        spec = _translation_spec(experiment, kind, source.language, domain)
-        answers = graph.add(Node("translate", f"{label}/{kind}", spec, {"rows": rows}))
-        checks = ChecksSpec(checks=config.checks, translation=spec)
-        return graph.add(Node("check", f"{label}/{kind}", checks, {"rows": answers}))
-
+    reference = None if back else _reference(graph, experiment, texts, digests)
     return Texts(
-        source.dataset,
-        source.part,
-        config.to,
-        source.remove_self_matches,
-        translated(source.corpus, "document"),
-        translated(source.queries, "query"),
-        source.qrels,
+        texts.dataset,
+        texts.part,
+        target_language,
+        version,
+        texts.remove_self_matches,
+        translated(graph, experiment, subject(texts.corpus, "document"), reference),
+        translated(graph, experiment, subject(texts.queries, "query")),
+        texts.qrels,
     )
 
 
-def _translation_spec(
-    experiment: Experiment, kind: Kind, source_language: str, domain: str
-) -> TranslationSpec:
-    from beirnl.llm import resolve_engine
-
-    config = experiment.translation
-    assert config is not None
-    engine = resolve_engine(config.engine)
-    if config.model is None and engine != "mock":
+def _reference(graph: Graph, experiment: Experiment, texts: Texts, digests: FileDigests) -> Node | None:
+    """The corpus in the target language as people have translated it, where the file names one."""
+    dataset = texts.dataset
+    if dataset.reference is None:
+        return None
+    folder = beir.locate(resolve_path(dataset.reference, experiment.file)).get(texts.part)
+    if folder is None:
         raise ConfigError(
-            f"engine {engine!r} needs a model", where=experiment.file, remedy="set model under [translation]"
+            f"the reference of dataset {dataset.name!r} has no part {texts.part!r}",
+            where=experiment.file,
+            remedy="give a folder with the same parts",
         )
-    model = resolve(experiment, config.model, "llm") if config.model else None
-    prompt = config.query_prompt if kind == "query" else config.document_prompt
-    llm = LlmSpec(
-        engine=engine,
-        model=model,
-        dtype=config.dtype,
-        temperature=config.temperature,
-        max_tokens=config.max_tokens,
-        max_model_len=config.max_model_len,
-        stop=config.stop,
-    )
-    return TranslationSpec(
-        llm=llm,
-        kind=kind,
-        prompt=prompt,
-        template=registry.prompt(prompt),
-        source_language=source_language,
-        target_language=config.to,
-        domain=domain,
-    )
+    spec = _corpus_spec(dataset, folder, digests)
+    return graph.add(Node("import-corpus", f"{texts.label}/reference", spec, {}))
+
+
+def add_parallel(graph: Graph, experiment: Experiment, digests: FileDigests) -> None:
+    """Add the parallel texts: translated, and compared with their references."""
+    translation = experiment.translation
+    for config in experiment.parallel if translation else ():
+        assert translation is not None
+
+        def lines(which: str, name: str, limit: int | None = config.limit, label: str = config.name) -> Node:
+            file = resolve_path(name, experiment.file)
+            if not file.is_file():
+                raise DataError("is not there", where=file, remedy="check the path of the parallel text")
+            spec = LinesSpec(sha256=digests.sha256(file), limit=limit, file=file)
+            return graph.add(Node("import-lines", f"{label}/{which}", spec, {}))
+
+        subject = Subject(
+            dataset=config.name,
+            part="",
+            kind=config.kind,
+            label=f"{config.name}/{translation.to}/{config.kind}",
+            rows=lines(config.language, config.source),
+            domain=config.domain,
+            languages=(config.language, translation.to),
+        )
+        translated(graph, experiment, subject, lines("reference", config.reference))

@@ -2,18 +2,51 @@
 
 import importlib
 import importlib.util
+from typing import NamedTuple
 
-from beirnl.llm.protocol import LLM, Answer, Request
+from beirnl.llm.protocol import LLM, Answer, Request, Surroundings, in_order
 from beirnl.registry import unknown
 from beirnl.specs import LlmSpec
 
-__all__ = ["ENGINES", "LLM", "Answer", "Request", "available_engine", "load_llm", "resolve_engine"]
+__all__ = [
+    "ENGINES",
+    "LLM",
+    "Answer",
+    "Request",
+    "Surroundings",
+    "available_engine",
+    "in_order",
+    "load_llm",
+    "resolve_engine",
+]
 
-#: Engines by name: the class, as ``module:class``, that takes an :class:`LlmSpec` and a number of threads.
-ENGINES: dict[str, str] = {
-    "mock": "beirnl.llm.mock:MockLlm",
-    "transformers": "beirnl.llm.transformers_engine:TransformersLlm",
-    "vllm": "beirnl.llm.vllm_engine:VllmLlm",
+
+class Engine(NamedTuple):
+    """An engine of the table.
+
+    Attributes:
+        path: its class, as ``module:class``; takes an :class:`LlmSpec` and :class:`Surroundings`.
+        units: units (shards) that one worker has in flight, so that the engine does not drain between them.
+        remote: the model is reached over the network: it is named, not loaded.
+        weights: the model is loaded, and has to be named.
+        deferred: answers are paid for when they are ordered, at the batch price.
+    """
+
+    path: str
+    units: int = 1
+    remote: bool = False
+    weights: bool = False
+    deferred: bool = False
+
+
+#: Engines by name.
+ENGINES: dict[str, Engine] = {
+    "mock": Engine("beirnl.llm.mock:MockLlm"),
+    "transformers": Engine("beirnl.llm.transformers_engine:TransformersLlm", weights=True),
+    "vllm": Engine("beirnl.llm.vllm_engine:VllmLlm", units=4, weights=True),
+    "openai": Engine("beirnl.llm.openai_engine:OpenAiLlm", units=4, remote=True),
+    "batch": Engine("beirnl.llm.batch:OpenAiBatchLlm", units=64, remote=True, deferred=True),
+    "gemini-batch": Engine("beirnl.llm.batch:GeminiBatchLlm", units=64, remote=True, deferred=True),
 }
 
 
@@ -37,17 +70,18 @@ def resolve_engine(name: str) -> str:
     return name
 
 
-def load_llm(spec: LlmSpec, threads: int = 1) -> LLM:
+def load_llm(spec: LlmSpec, surroundings: Surroundings | None = None) -> LLM:
     """Load an engine with its model.
 
     Args:
         spec: engine, model and decoding parameters.
-        threads: CPU threads of the engine.
+        surroundings: threads, GPUs, share of the rate limits, a folder to remember things in.
 
     Raises:
         ConfigError: no such engine, or an engine without a model that needs one.
-        PrerequisiteError: the engine or the model is not installed.
+        PrerequisiteError: the engine, the model or the key is not there.
+        EngineError: the server cannot be reached, or refuses the key or the model.
     """
-    module, _, name = ENGINES[resolve_engine(spec.engine)].partition(":")
-    engine: LLM = getattr(importlib.import_module(module), name)(spec, threads)
+    module, _, name = ENGINES[resolve_engine(spec.engine)].path.partition(":")
+    engine: LLM = getattr(importlib.import_module(module), name)(spec, surroundings or Surroundings())
     return engine

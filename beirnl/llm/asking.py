@@ -1,47 +1,75 @@
 """Asking an LLM through the journal: equal requests are asked once, and no answer is asked for again."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from beirnl.llm.protocol import LLM, Answer, Request
-from beirnl.specs import ModelRef
+from beirnl.specs import LlmSpec
 from beirnl.store.failpoints import failpoint
 from beirnl.store.journal import Entry, Journal
 
-ASKED_AT_ONCE = 256  # answers reach the journal after each of these; more would be lost by a kill
+
+@dataclass
+class Usage:
+    """What has been asked: requests that reached the engine, and their tokens."""
+
+    asked: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    def add(self, answer: Answer) -> None:
+        """Count an answer that the engine has given now."""
+        self.asked += 1
+        self.prompt_tokens += answer.prompt_tokens
+        self.completion_tokens += answer.completion_tokens
 
 
-def ask(
-    llm: LLM, requests: Sequence[Request], model: ModelRef | None, journal: Journal, unit: int
-) -> tuple[list[Answer], int]:
-    """Answers in the order of the requests, and how many requests the engine was asked.
+@dataclass
+class Asker:
+    """An engine behind its journal, for one unit.
 
     Args:
         llm: the engine.
-        requests: what to ask.
-        model: enters the key, with its revision.
+        spec: its model enters the keys, with its revision.
         journal: answers already given, and where new ones go.
         unit: for the failpoint ``after-answer``.
+        watch: called after every new answer with the usage so far; may raise to stop the unit.
     """
-    keys = [request.key(model) for request in requests]
-    answers = {key: _answer(entry) for key, entry in journal.known().items()}
-    pending = {key: request for key, request in zip(keys, requests, strict=True) if key not in answers}
-    for block in _blocks(list(pending.items())):
-        given = llm.generate([request for _, request in block])
-        for (key, _), answer in zip(block, given, strict=True):
+
+    llm: LLM
+    spec: LlmSpec
+    journal: Journal
+    unit: int
+    watch: Callable[[Usage], None] = lambda usage: None
+    usage: Usage = field(default_factory=Usage)
+
+    def ask(self, requests: Sequence[Request], attempt: int = 0) -> list[Answer]:
+        """Answers in the order of the requests; each is in the journal as soon as it has come.
+
+        Args:
+            requests: what to ask; equal ones are asked once.
+            attempt: enters the key, so that a repair never gets the answer that was rejected.
+        """
+        keys = [request.key(self.spec.model, attempt=attempt) for request in requests]
+        answers = {key: _answer(entry) for key, entry in self.journal.known(set(keys)).items()}
+        pending = {key: r for key, r in zip(keys, requests, strict=True) if key not in answers}
+        for key, answer in self.new_answers(pending) if pending else ():
             answers[key] = answer
             if answer.finish_reason != "error":  # an error may pass; it is asked again by the next run
-                journal.append(_entry(key, answer))
-        journal.sync()
-        failpoint("after-answer", unit)
-    return [answers[key] for key in keys], len(pending)
+                self.journal.append(entry_of(key, answer))
+                failpoint("after-answer", self.unit)
+            self.usage.add(answer)
+            self.watch(self.usage)
+        return [answers[key] for key in keys]
+
+    def new_answers(self, pending: Mapping[str, Request]) -> Iterator[tuple[str, Answer]]:
+        """Answers to requests by their keys, as they come from the engine."""
+        keys = list(pending)
+        return ((keys[place], answer) for place, answer in self.llm.generate(list(pending.values())))
 
 
-def _blocks(items: list[tuple[str, Request]]) -> Iterator[list[tuple[str, Request]]]:
-    for begin in range(0, len(items), ASKED_AT_ONCE):
-        yield items[begin : begin + ASKED_AT_ONCE]
-
-
-def _entry(key: str, answer: Answer) -> Entry:
+def entry_of(key: str, answer: Answer) -> Entry:
+    """An answer as the journal keeps it."""
     return Entry(
         key=key,
         text=answer.text,

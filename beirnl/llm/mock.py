@@ -1,21 +1,32 @@
 """A deterministic stand-in for an LLM, for tests and dry runs: no model, no download, structure as asked.
 
-It puts English into something that reads like Dutch, word by word, and depends on nothing but the request.
-A fault is planted by a mark in the source, such as ``[[fault:empty]]``; ``[[fault:empty:once]]`` spares
-requests with a temperature above 0, as a repair makes them. ``BEIRNL_MOCK_DELAY`` waits that many seconds
-per request.
+It puts English into something that reads like Dutch, word by word (and back, where a chat asks for English),
+and depends on nothing but the request. A fault is planted by a mark in the source, such as
+``[[fault:empty]]``. A word behind it says which requests have the fault: ``[[fault:empty:once]]`` those with
+temperature 0, ``[[fault:empty:plain]]`` those that ask for no JSON, ``[[fault:empty:whole]]`` those with more
+than one sentence. ``BEIRNL_MOCK_DELAY`` waits that many seconds per request.
 """
 
+import json
 import os
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from beirnl.errors import EngineError
-from beirnl.llm.protocol import Answer, Request
+from beirnl.llm.protocol import Answer, Request, Surroundings
 from beirnl.specs import LlmSpec
 
-_FAULT = re.compile(r"\s*\[\[fault:([a-z-]+)(:once)?\]\]")
+_FAULT = re.compile(r"\s*\[\[fault:([a-z-]+)(?::([a-z]+))?\]\]")
+_SENTENCE = re.compile(r"[.!?](?=\s|$)")
+#: Which requests have a planted fault, by the word behind it: from the request and its source.
+_WHEN: dict[str, Callable[[Request, str], bool]] = {
+    "": lambda request, source: True,
+    "once": lambda request, source: request.temperature == 0,
+    "plain": lambda request, source: not _fields(source),
+    "whole": lambda request, source: len(_SENTENCE.findall(source)) > 1,
+}
+_TARGET = re.compile(r"\bto ([A-Z]\w+)")
 _TAGGED = re.compile(r"<title>(?P<title>.*?)</title>\s*<body>(?P<body>.*)</body>", re.DOTALL)
 _BRACKETED = re.compile(r"\['(?P<body>.*)'\]\s*$", re.DOTALL)
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
@@ -41,6 +52,7 @@ when=wanneer where=waar which=welke while=terwijl who=wie why=waarom will=zal wi
 word=woord words=woorden work=werk world=wereld would=zou year=jaar years=jaren you=u your=uw
 """
 _DUTCH = dict(pair.split("=") for pair in _COMMON.split())
+_ENGLISH = {dutch: english for english, dutch in reversed(_DUTCH.items())}
 #: How words outside the table end in Dutch; the first that fits is taken.
 _ENDINGS = (
     ("ations", "aties"), ("ation", "atie"), ("tions", "ties"), ("tion", "tie"), ("sion", "sie"),
@@ -64,30 +76,44 @@ class MockLlm:
     """The stand-in engine.
 
     Args:
-        spec: its model is not looked at.
-        threads: not looked at.
+        spec: only its languages are looked at, which go with bare texts.
+        surroundings: not looked at.
     """
 
-    def __init__(self, spec: LlmSpec, threads: int = 1) -> None:
+    def __init__(self, spec: LlmSpec, surroundings: Surroundings | None = None) -> None:
         self._delay = float(os.environ.get("BEIRNL_MOCK_DELAY", "0"))
+        self._languages = spec.languages
 
-    def generate(self, requests: Sequence[Request]) -> list[Answer]:
-        """One answer per request, in order; see :class:`beirnl.llm.protocol.LLM`."""
-        return [self._answer(request) for request in requests]
+    def generate(self, requests: Sequence[Request]) -> Iterator[tuple[int, Answer]]:
+        """Answers in order; see :class:`beirnl.llm.protocol.LLM`."""
+        for place, request in enumerate(requests):
+            yield place, self._answer(request)
 
     def _answer(self, request: Request) -> Answer:
-        time.sleep(self._delay)
+        if self._delay:
+            time.sleep(self._delay)
         asked = request.last_text
-        source = _source(asked)
+        source = asked if self._languages else _source(asked)
         mark = _FAULT.search(source)
-        text = _in_structure(source)
-        if mark and not (mark[2] and request.temperature > 0):
+        text = _in_structure(source, self._translation(request))
+        if mark and _when(mark[2] or "")(request, _FAULT.sub("", source)):
             return _finished(_fault(mark[1])(text, source), request, mark[1])
         return _finished(text, request, "")
 
+    def _translation(self, request: Request) -> Callable[[str], str]:
+        """Into Dutch, or back where English is asked for."""
+        if self._languages:
+            return back if self._languages[1] == "en" else translate
+        target = _TARGET.search(request.last_text) if request.messages else None
+        return back if target and target[1] == "English" else translate
+
 
 def _source(asked: str) -> str:
-    """What is to be translated: tagged, in brackets, or on the last line but one behind a label."""
+    """What is to be translated: a JSON object on the last line, tagged, in brackets, or on the last line but
+    one behind a label."""
+    last = asked.rstrip().rpartition("\n")[2]
+    if _fields(last):
+        return last
     for pattern in (_TAGGED, _BRACKETED):
         if matches := list(pattern.finditer(asked)):
             return matches[-1][0 if pattern is _TAGGED else "body"]
@@ -95,13 +121,29 @@ def _source(asked: str) -> str:
     return lines[-2].partition(":")[2].strip() if len(lines) > 1 else asked
 
 
-def _in_structure(source: str) -> str:
+def _in_structure(source: str, translation: Callable[[str], str]) -> str:
     source = _FAULT.sub("", source)
+    fields = _fields(source)
+    if fields:
+        return _object({name: translation(value) for name, value in fields.items()})
     tagged = _TAGGED.fullmatch(source)
     if tagged:
-        title, body = translate(tagged["title"].strip()), translate(tagged["body"].strip())
+        title, body = translation(tagged["title"].strip()), translation(tagged["body"].strip())
         return f"<title> {title} </title> <body> {body} </body>"
-    return translate(source)
+    return translation(source)
+
+
+def _fields(text: str) -> dict[str, str]:
+    """The fields of a JSON object; none if the text is no object."""
+    try:
+        found = json.loads(text) if text.startswith('{"') else {}
+    except ValueError:
+        return {}
+    return {name: str(value) for name, value in found.items()}
+
+
+def _object(fields: dict[str, str]) -> str:
+    return json.dumps(fields, ensure_ascii=False)
 
 
 def translate(text: str) -> str:
@@ -116,6 +158,27 @@ def _word(match: re.Match[str]) -> str:
         return word
     dutch = _DUTCH.get(word.lower()) or _ended(word.lower())
     return dutch.capitalize() if word[0].isupper() else dutch
+
+
+def back(text: str) -> str:
+    """What :func:`translate` makes of English, into the likeness of English."""
+    parts = _ADDRESS.split(text)
+    return "".join(part if n % 2 else _WORD.sub(_word_back, part) for n, part in enumerate(parts))
+
+
+def _word_back(match: re.Match[str]) -> str:
+    word = match[0]
+    if word.isupper() and len(word) > 1:
+        return word
+    english = _ENGLISH.get(word.lower()) or _ended_back(word.lower())
+    return english.capitalize() if word[0].isupper() else english
+
+
+def _ended_back(word: str) -> str:
+    for english, dutch in _ENDINGS:
+        if len(word) > len(dutch) + 2 and word.endswith(dutch):
+            return word[: -len(dutch)] + english
+    return word
 
 
 def _ended(word: str) -> str:
@@ -145,6 +208,13 @@ def _finished(text: str, request: Request, fault: str) -> Answer:
     return Answer(text, "stop", prompt_tokens, len(words))
 
 
+def _when(word: str) -> Callable[[Request, str], bool]:
+    if word not in _WHEN:
+        known = ", ".join(filter(None, _WHEN))
+        raise EngineError(f"the mock knows no condition {word!r} of a fault", remedy=f"use one of: {known}")
+    return _WHEN[word]
+
+
 def _fault(name: str) -> Callable[[str, str], str]:
     if name not in FAULTS:
         raise EngineError(f"the mock knows no fault {name!r}", remedy=f"use one of: {', '.join(FAULTS)}")
@@ -152,7 +222,9 @@ def _fault(name: str) -> Callable[[str, str], str]:
 
 
 def _in_body(text: str, change: Callable[[str], str]) -> str:
-    """Change the body, and leave a title and its tags alone."""
+    """Change the body, and leave a title and what stands around them alone."""
+    if fields := _fields(text):
+        return _object(fields | {"text": change(fields["text"])})
     tagged = _TAGGED.fullmatch(text)
     if tagged:
         return (
@@ -177,6 +249,6 @@ FAULTS: dict[str, Callable[[str, str], str]] = {
     "length-ratio": lambda text, _: _in_body(
         text, lambda body: f"{body} " + " ".join(f"{body} en {n}" for n in range(9))
     ),
-    "title-lost": lambda text, _: re.sub(r"<title>.*?</title>|^[^|\n]* \| ", "", text),
+    "title-lost": lambda text, _: re.sub(r'<title>.*?</title>|^[^|\n]* \| |(?<="title": ")[^"]*', "", text),
     "numbers": lambda text, _: re.sub(r"\d+", lambda match: str(int(match[0]) + 1), text),
 }

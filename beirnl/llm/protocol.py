@@ -1,10 +1,12 @@
 """What is asked of an LLM and what it answers; the one protocol that all engines keep."""
 
 import hashlib
-import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, Protocol
+
+import msgspec
 
 from beirnl.specs import ModelRef
 
@@ -21,6 +23,8 @@ class Request:
         max_tokens: most tokens of the answer.
         temperature: 0 takes the likeliest token each time.
         stop: strings before which the answer ends; they are not part of it.
+        json_fields: if set, the answer is one JSON object with these text fields; an engine that can
+            constrain its output to that does so.
     """
 
     prompt: str | None = None
@@ -28,6 +32,7 @@ class Request:
     max_tokens: int = 512
     temperature: float = 0.0
     stop: tuple[str, ...] = ()
+    json_fields: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if (self.prompt is None) == (self.messages is None):
@@ -41,18 +46,18 @@ class Request:
             sample: which of several answers to one request.
             attempt: which attempt, where earlier answers were rejected.
         """
-        asked = {
-            "prompt": self.prompt,
-            "messages": self.messages,
-            "max_tokens": self.max_tokens,
-            "temperature": float(self.temperature),
-            "stop": self.stop,
-            "model": [model.source, model.revision, model.recipe] if model else None,
-            "sample": sample,
-            "attempt": attempt,
-        }
-        canonical = json.dumps(asked, sort_keys=True, separators=(",", ":"))
-        return hashlib.blake2b(canonical.encode("ascii"), digest_size=16).hexdigest()
+        asked = (
+            self.prompt,
+            self.messages,
+            self.max_tokens,
+            float(self.temperature),
+            self.stop,
+            self.json_fields,
+            (model.source, model.revision, model.recipe) if model else None,
+            sample,
+            attempt,
+        )
+        return hashlib.blake2b(msgspec.json.encode(asked), digest_size=16).hexdigest()
 
     @property
     def last_text(self) -> str:
@@ -79,16 +84,43 @@ class Answer:
     error: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What an engine needs to know of the place where it runs; the executor says it.
+
+    Attributes:
+        threads: CPU threads that the engine may use.
+        gpus: GPUs that it has; with more than one, tensor-parallel.
+        share: its share of the cluster-wide rate limits, as one of so many workers (1 of 4: 0.25).
+        folder: where an engine may remember what outlives it (ids of batch jobs); None: nowhere.
+    """
+
+    threads: int = 1
+    gpus: float = 0.0
+    share: float = 1.0
+    folder: Path | None = None
+
+
 class LLM(Protocol):
     """An engine with a model loaded. One that holds a process or memory may also have ``close()``."""
 
-    def generate(self, requests: Sequence[Request]) -> list[Answer]:
-        """One answer per request, in the order of the requests.
+    def generate(self, requests: Sequence[Request]) -> Iterator[tuple[int, Answer]]:
+        """Answers as they come: the place of a request among ``requests`` and its answer, each place once.
 
-        A request that cannot be answered (a prompt longer than the window) yields an answer with
-        ``finish_reason`` ``error``; the others are answered.
+        A request that cannot be answered (a prompt longer than the window, a server that keeps failing on
+        it) yields an answer with ``finish_reason`` ``error``; the others are answered. May be called by
+        several threads at once if :data:`beirnl.llm.ENGINES` gives the engine more than one unit in flight.
+
+        Raises:
+            EngineError: nothing can be answered (a wrong key, an unreachable server).
         """
         ...
+
+
+def in_order(llm: LLM, requests: Sequence[Request]) -> list[Answer]:
+    """All answers, in the order of the requests."""
+    answers = dict(llm.generate(requests))
+    return [answers[place] for place in range(len(requests))]
 
 
 def too_long(prompt_tokens: int, window: int) -> Answer:

@@ -1,102 +1,146 @@
-"""The transformers engine: runs wherever PyTorch does; batches of like length, left padding."""
+"""The transformers engine: runs wherever PyTorch does; causal and sequence-to-sequence models, in batches."""
 
 from collections import defaultdict
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
 
-from beirnl.llm.local import cut_at_stop, model_folder, token_ids
-from beirnl.llm.protocol import Answer, Request, too_long
+from beirnl.llm.local import (
+    batches,
+    cut_at_stop,
+    end_tokens,
+    load_config,
+    load_tokenizer,
+    load_weights,
+    read_answer,
+    sampling,
+    token_ids,
+)
+from beirnl.llm.protocol import Answer, Request, Surroundings, too_long
+from beirnl.llm.seq2seq import Seq2SeqModel
 from beirnl.specs import LlmSpec
 
-BATCH_TOKENS = 32768  # prompt and answer tokens held at once; bounds the memory of keys and values
-BATCH_ROWS = 64
+
+class Model(Protocol):
+    """A model that answers a batch.
+
+    Attributes:
+        window: most tokens of a prompt.
+        beams: answers that are followed at once for each request.
+    """
+
+    window: int
+    beams: int
+
+    def tokens(self, request: Request) -> list[int]:
+        """The prompt's tokens."""
+        ...
+
+    def room(self, request: Request, prompt_tokens: int) -> int:
+        """Most tokens that the answer may have; 0 or less: the prompt is too long."""
+        ...
+
+    def answer(self, prompts: list[list[int]], rooms: list[int], like: Request) -> list[Answer]:
+        """Answers of one batch, whose requests have the temperature and the stop strings of ``like``."""
+        ...
 
 
 class TransformersLlm:
-    """A causal language model run by transformers, on a GPU where there is one.
+    """A language model run by transformers, on a GPU where there is one.
+
+    A sequence-to-sequence model (its configuration says what it is) gets the bare text; see
+    :class:`beirnl.llm.seq2seq.Seq2SeqModel`.
 
     Args:
-        spec: model, dtype and window.
-        threads: CPU threads of PyTorch (of the whole process).
+        spec: model, dtype, window, and the languages of a sequence-to-sequence model.
+        surroundings: CPU threads of PyTorch (of the whole process).
 
     Raises:
+        ConfigError: a sequence-to-sequence model without languages, or that does not know them.
         PrerequisiteError: the model is not there.
     """
 
-    def __init__(self, spec: LlmSpec, threads: int = 1) -> None:
-        folder = model_folder(spec)
+    def __init__(self, spec: LlmSpec, surroundings: Surroundings) -> None:
+        seq2seq = load_config(spec).is_encoder_decoder
         import torch
-        from transformers import AutoModelForCausalLM, AutoTokenizer
 
-        torch.set_num_threads(threads)
-        self._device = "cuda" if torch.cuda.is_available() else "cpu"
-        code = bool(spec.model and spec.model.trust_remote_code)
-        self._tokenizer: Any = AutoTokenizer.from_pretrained(folder, trust_remote_code=code)
-        model = AutoModelForCausalLM.from_pretrained(
-            folder, dtype=getattr(torch, spec.dtype), trust_remote_code=code
-        )
-        self._model: Any = model.to(self._device).eval()
-        self._window = spec.max_model_len
-        self._ends = _end_tokens(self._model, self._tokenizer)
-        pad = self._tokenizer.pad_token_id
-        self._pad: int = self._ends[0] if pad is None else pad
+        torch.set_num_threads(max(surroundings.threads, 1))
+        self._model: Model = Seq2SeqModel(spec) if seq2seq else CausalModel(spec)
 
-    def generate(self, requests: Sequence[Request]) -> list[Answer]:
-        """One answer per request, in order; see :class:`beirnl.llm.protocol.LLM`."""
-        prompts = [token_ids(self._tokenizer, request) for request in requests]
-        answers: dict[int, Answer] = {}
+    def generate(self, requests: Sequence[Request]) -> Iterator[tuple[int, Answer]]:
+        """Answers batch by batch, longest first; see :class:`beirnl.llm.protocol.LLM`."""
+        model = self._model
+        prompts = [model.tokens(request) for request in requests]
+        rooms = [model.room(request, len(p)) for request, p in zip(requests, prompts, strict=True)]
         alike: dict[tuple[float, tuple[str, ...]], list[int]] = defaultdict(list)
-        for place, (request, prompt) in enumerate(zip(requests, prompts, strict=True)):
-            if len(prompt) >= self._window:
-                answers[place] = too_long(len(prompt), self._window)
+        for place, request in enumerate(requests):
+            if rooms[place] <= 0:
+                yield place, too_long(len(prompts[place]), model.window)
             else:
                 alike[request.temperature, request.stop].append(place)
         for places in alike.values():
-            for batch in _batches(places, prompts, requests):
-                given = self._answer([prompts[n] for n in batch], [requests[n] for n in batch])
-                answers.update(zip(batch, given, strict=True))
-        return [answers[place] for place in range(len(requests))]
+            for batch in batches(places, list(map(len, prompts)), [room * model.beams for room in rooms]):
+                given = model.answer(
+                    [prompts[n] for n in batch], [rooms[n] for n in batch], requests[batch[0]]
+                )
+                yield from zip(batch, given, strict=True)
 
     def close(self) -> None:
         """Let go of the weights."""
         del self._model
 
-    def _answer(self, prompts: list[list[int]], requests: list[Request]) -> list[Answer]:
-        """Answers of one batch, whose requests agree in temperature and stop strings."""
+
+class CausalModel:
+    """A causal language model; prompts are padded on the left.
+
+    Args:
+        spec: model, dtype and window.
+
+    Raises:
+        PrerequisiteError: the model is not there.
+    """
+
+    def __init__(self, spec: LlmSpec) -> None:
+        from transformers import AutoModelForCausalLM
+
+        self.window, self.beams = spec.max_model_len, 1
+        self._tokenizer: Any = load_tokenizer(spec)
+        self._model: Any = load_weights(AutoModelForCausalLM, spec)
+        self._ends = end_tokens(self._model, self._tokenizer)
+        pad = self._tokenizer.pad_token_id
+        self._pad: int = self._ends[0] if pad is None else pad
+
+    def tokens(self, request: Request) -> list[int]:
+        """The prompt's tokens, or those of the messages in the model's chat template."""
+        return token_ids(self._tokenizer, request)
+
+    def room(self, request: Request, prompt_tokens: int) -> int:
+        """What the window leaves."""
+        return min(request.max_tokens, self.window - prompt_tokens)
+
+    def answer(self, prompts: list[list[int]], rooms: list[int], like: Request) -> list[Answer]:
+        """Answers of one batch; see :class:`Model`."""
         import torch
 
-        width = max(len(prompt) for prompt in prompts)
-        rooms = [
-            min(request.max_tokens, self._window - len(prompt))
-            for request, prompt in zip(requests, prompts, strict=True)
-        ]
+        width = max(map(len, prompts))
         ids = torch.tensor([[self._pad] * (width - len(prompt)) + prompt for prompt in prompts])
         mask = torch.tensor([[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in prompts])
-        sampling: dict[str, Any] = {"do_sample": False}
-        if requests[0].temperature > 0:  # the whole distribution, whatever the model's own defaults are
-            sampling = {"do_sample": True, "temperature": requests[0].temperature, "top_k": 0, "top_p": 1.0}
         with torch.inference_mode():
             output = self._model.generate(
-                input_ids=ids.to(self._device),
-                attention_mask=mask.to(self._device),
+                input_ids=ids.to(self._model.device),
+                attention_mask=mask.to(self._model.device),
                 max_new_tokens=max(rooms),
                 pad_token_id=self._pad,
                 eos_token_id=self._ends,
-                stopping_criteria=[_RowsDone(self._tokenizer, requests[0].stop, rooms, width)],
-                **sampling,
+                stopping_criteria=[_RowsDone(self._tokenizer, like.stop, rooms, width)],
+                **sampling(like.temperature),
             )
-        rows = output[:, width:].tolist()
-        return [self._read(*row) for row in zip(rows, prompts, rooms, requests, strict=True)]
+        return [
+            read_answer(self._decode, row[:room], (*self._ends, self._pad), like.stop, len(prompt))
+            for row, prompt, room in zip(output[:, width:].tolist(), prompts, rooms, strict=True)
+        ]
 
-    def _read(self, tokens: list[int], prompt: list[int], room: int, request: Request) -> Answer:
-        """An answer out of the tokens of one row, which may run on in padding."""
-        tokens = tokens[:room]
-        last = next((n for n, token in enumerate(tokens) if token in (*self._ends, self._pad)), len(tokens))
-        text, stopped = cut_at_stop(
-            self._tokenizer.decode(tokens[:last], skip_special_tokens=True), request.stop
-        )
-        ended = last < len(tokens)
-        return Answer(text, "stop" if stopped or ended else "length", len(prompt), min(last + ended, room))
+    def _decode(self, tokens: list[int]) -> str:
+        return str(self._tokenizer.decode(tokens, skip_special_tokens=True))
 
 
 class _RowsDone:
@@ -119,23 +163,3 @@ class _RowsDone:
             for room, tail in zip(self._rooms, tails, strict=True)
         ]
         return torch.tensor(done, device=ids.device)
-
-
-def _batches(places: list[int], prompts: list[list[int]], requests: Sequence[Request]) -> list[list[int]]:
-    """Places in batches of like length, longest first, so that what does not fit shows at once."""
-    batches: list[list[int]] = []
-    longest = 0
-    for place in sorted(places, key=lambda n: (-len(prompts[n]), n)):
-        if not batches or len(batches[-1]) == BATCH_ROWS or (len(batches[-1]) + 1) * longest > BATCH_TOKENS:
-            batches.append([])
-            longest = 0
-        batches[-1].append(place)
-        longest = max(longest, len(prompts[place]) + requests[place].max_tokens)
-    return batches
-
-
-def _end_tokens(model: Any, tokenizer: Any) -> list[int]:
-    """Tokens that end an answer: those of the generation config and of the tokenizer."""
-    configured = model.generation_config.eos_token_id
-    ends = configured if isinstance(configured, list) else [configured]
-    return sorted({token for token in (*ends, tokenizer.eos_token_id) if token is not None})

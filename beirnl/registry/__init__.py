@@ -1,9 +1,11 @@
-"""Facts about models, datasets and prompts: TOML and text files, and the one module that reads them.
+"""Facts about models, datasets, languages, prices and prompts: files, and the one module that reads them.
 
-Adding a model or a dataset is adding an entry to ``models.toml`` or ``datasets.toml``. A revision without a
-source stays empty and is shown as ``unpinned``; it is never guessed.
+Adding one is adding an entry to its TOML file, or a prompt file. A revision without a source stays empty and
+is shown as ``unpinned``; it is never guessed.
 """
 
+import csv
+import datetime
 import difflib
 import re
 import tomllib
@@ -12,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from beirnl.errors import ConfigError, PrerequisiteError
 from beirnl.models.cache import folder_digest
@@ -98,6 +100,45 @@ class DatasetEntry(_Entry):
     parts: tuple[str, ...] = ()
 
 
+class LanguageEntry(_Entry):
+    """One language.
+
+    Attributes:
+        code: ISO 639-1, as experiment files name it.
+        name: in English, as prompts spell it.
+        iso3: ISO 639-3, of the macrolanguage where there is one.
+        nllb: the code of NLLB-200 (*No Language Left Behind*, Table 1), or empty: NLLB-200 does not have it.
+    """
+
+    code: str
+    name: str
+    iso3: str
+    nllb: str = ""
+
+
+class PriceEntry(_Entry):
+    """What a provider asks for a model.
+
+    Attributes:
+        name: what the provider calls the model.
+        input, output: price of a million tokens.
+        batch_discount: factor on both in batch mode.
+        currency: ISO 4217.
+        as_of: day on which the source shows the price.
+        source: the provider's page, and who recorded what it said.
+        note: what a user should know before relying on it.
+    """
+
+    name: str
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+    batch_discount: float = Field(default=1.0, gt=0, le=1)
+    currency: str = "USD"
+    as_of: datetime.date
+    source: str
+    note: str = ""
+
+
 @cache
 def models() -> dict[str, ModelEntry]:
     """All models by name, in the file's order."""
@@ -108,6 +149,18 @@ def models() -> dict[str, ModelEntry]:
 def datasets() -> dict[str, DatasetEntry]:
     """All datasets by name, in the file's order."""
     return {name: DatasetEntry(name=name, **facts) for name, facts in _read("datasets.toml").items()}
+
+
+@cache
+def languages() -> dict[str, LanguageEntry]:
+    """All languages by ISO 639-1 code, in the file's order."""
+    return {code: LanguageEntry(code=code, **facts) for code, facts in _read("languages.toml").items()}
+
+
+@cache
+def prices() -> dict[str, PriceEntry]:
+    """All prices by the provider's name of the model, in the file's order."""
+    return {name: PriceEntry(name=name, **facts) for name, facts in _read("prices.toml").items()}
 
 
 def model(name: str) -> ModelEntry:
@@ -140,6 +193,12 @@ def prompt(name: str) -> str:
     """
     _lookup("prompt", name, dict.fromkeys(prompts()))
     return (_FOLDER / "prompts" / f"{name}.txt").read_text(encoding="utf-8")
+
+
+def published(name: str) -> list[dict[str, str]]:
+    """The rows of a table of published figures, ``published/NAME.csv``."""
+    with (_FOLDER / "published" / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def unknown(what: str, name: str, valid: Iterable[str]) -> ConfigError:

@@ -1,24 +1,46 @@
 """The stage table: the whole data flow on one page.
 
-corpus.jsonl ─ import-corpus ─┬─ translate ─ check ─┐
-queries.jsonl ─ import-queries ┤                     ├─ index ─ search-bm25 ─┬─ rerank ─┐
-qrels/*.tsv ─ import-qrels ────┘                     ├─ embed ─ search-exact ┘          ├─ evaluate
-                                                     └──────────────────────────────────┘
+corpus.jsonl ─ import-corpus ─┬─ TRANSLATION ─┬─ index ─ search-bm25 ─┬─ rerank ─┐
+queries.jsonl ─ import-queries ┤               ├─ embed ─ search-exact ┘          ├─ evaluate
+qrels/*.tsv ─ import-qrels ────┘               └──────────────────────────────────┘
+TRANSLATION: translate ─ lengths ─ check ─ repair (once for each engine of the ladder)
+parallel text: import-lines ─ TRANSLATION ─ quality
 """
 
-from beirnl.stages import score, search, text
+from beirnl.stages import imports, score, search
+from beirnl.stages import translate as text
 from beirnl.stages.base import Stage
 
 STAGES: dict[str, Stage] = {
     stage.name: stage
     for stage in (
-        Stage("import-corpus", 1, text.import_corpus),
-        Stage("import-queries", 1, text.import_queries),
-        Stage("import-qrels", 1, text.import_qrels),
+        Stage("import-corpus", 1, imports.import_corpus),
+        Stage("import-lines", 1, imports.import_lines),
+        Stage("import-queries", 1, imports.import_queries),
+        Stage("import-qrels", 1, imports.import_qrels),
         Stage(
-            "translate", 1, text.translate, text.shards, load=text.load_translator, pool=text.translation_pool
+            "translate",
+            2,
+            text.translate,
+            text.shards,
+            load=text.Translator,
+            pool=text.llm_pool,
+            in_flight=text.units_in_flight,
+            asks=True,
         ),
-        Stage("check", 1, text.check, text.shards),
+        Stage("lengths", 1, text.measure_lengths, text.shards, reduce=text.learn_lengths),
+        Stage("check", 2, text.check, text.shards),
+        Stage(
+            "repair",
+            1,
+            text.repair,
+            text.shards,
+            load=text.Translator,
+            pool=text.llm_pool,
+            in_flight=text.units_in_flight,
+            asks=True,
+        ),
+        Stage("quality", 1, text.compare, eager=True),
         Stage("index", 1, search.build_index, search.index_units, reduce=search.combine_index),
         Stage(
             "search-bm25",

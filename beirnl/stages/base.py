@@ -1,10 +1,11 @@
 """What a stage is: a function from one unit of its inputs to parts, how many units there are, and what a
 worker loads once. Units are executed here, whatever executor called."""
 
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from beirnl.config import Runtime
 from beirnl.errors import BeirnlError, StageError
@@ -17,6 +18,29 @@ from beirnl.store.keys import digest
 MAX_DEATHS = 3  # Ray would retry a shard that kills its worker for ever
 
 Inputs = Mapping[str, Artifact]
+
+
+class StoppedError(BeirnlError):
+    """The run is being stopped: another unit has failed."""
+
+
+class Allowance(NamedTuple):
+    """Money that one worker may spend on the units of one group.
+
+    Attributes:
+        group: names the group; what was spent is counted from its start.
+        money: the worker's share of what ``max_cost`` leaves.
+        prompt, completion: price of a token.
+    """
+
+    group: str
+    money: float
+    prompt: float
+    completion: float
+
+    def price_of(self, prompt_tokens: int, completion_tokens: int) -> float:
+        """Money for so many tokens."""
+        return prompt_tokens * self.prompt + completion_tokens * self.completion
 
 
 @dataclass(frozen=True)
@@ -32,6 +56,7 @@ class Task:
     run_id: str
     workspace: Path
     runtime: Runtime
+    allowance: Allowance | None = None
 
     @property
     def inputs(self) -> dict[str, Artifact]:
@@ -41,21 +66,35 @@ class Task:
 
 @dataclass
 class Unit:
-    """What a stage's function sees: task, opened inputs, writer, and what the worker has loaded."""
+    """What a stage's function sees: task, opened inputs, writer, and what the worker has loaded.
+
+    ``stop`` is set when another unit of the group has failed: a long unit then ends early.
+    """
 
     task: Task
     out: PartWriter
     resource: Any
     inputs: dict[str, Artifact] = field(default_factory=dict)
+    stop: threading.Event = field(default_factory=threading.Event)
 
     @property
     def number(self) -> int:
         """Number of the unit."""
         return self.task.unit
 
+    def check_stop(self) -> None:
+        """Raise :class:`StoppedError` if the run is being stopped."""
+        if self.stop.is_set():
+            raise StoppedError("stopped, since another unit failed")
+
 
 def one_unit(spec: Spec, inputs: Inputs) -> int:
     """The grain of stages that do all in one piece."""
+    return 1
+
+
+def one_at_a_time(spec: Spec) -> int:
+    """A worker has one unit in flight."""
     return 1
 
 
@@ -77,6 +116,9 @@ class Stage:
         load: what a worker loads once for all units of its pool.
         pool: units with equal pools share workers; from the spec and the inputs' folders.
         eager: made as soon as its inputs are there: cheap, and people wait for it.
+        in_flight: units that one worker runs at once, in threads; from the spec.
+        asks: pays for answers. Artifacts of one spec are then made one after another: their rows may ask the
+            same, and only what has been answered can be found.
     """
 
     name: str
@@ -87,14 +129,16 @@ class Stage:
     load: Callable[[Task], Any] | None = None
     pool: Callable[[Any, Mapping[str, str]], str] = one_pool
     eager: bool = False
+    in_flight: Callable[[Any], int] = one_at_a_time
+    asks: bool = False
 
     def pool_key(self, task: Task) -> str:
-        """Tasks with equal keys may run in one pool of workers."""
+        """Tasks with equal keys may run in one pool of workers: what these load is the same."""
         folders = {name: str(path) for name, path in task.input_directories.items()}
-        return digest([self.name, self.pool(task.spec, folders)])
+        return digest([getattr(self.load, "__qualname__", ""), self.pool(task.spec, folders)])
 
 
-def execute(stage: Stage, task: Task, resource: Any) -> Receipt:
+def execute(stage: Stage, task: Task, resource: Any, stop: threading.Event | None = None) -> Receipt:
     """Run one unit and commit it; a unit that has its receipt is not run again.
 
     Raises:
@@ -111,7 +155,7 @@ def execute(stage: Stage, task: Task, resource: Any) -> Receipt:
         )
     try:
         with disk_errors(task.directory):
-            return _attempt(stage, task, resource)
+            return _attempt(stage, task, resource, stop or threading.Event())
     except BeirnlError:
         raise
     except Exception as error:
@@ -122,10 +166,10 @@ def execute(stage: Stage, task: Task, resource: Any) -> Receipt:
         ) from error
 
 
-def _attempt(stage: Stage, task: Task, resource: Any) -> Receipt:
+def _attempt(stage: Stage, task: Task, resource: Any, stop: threading.Event) -> Receipt:
     out = PartWriter(task.directory, task.unit, task.run_id)
     failpoint("before-part", task.unit)
-    unit = Unit(task, out, resource, task.inputs)
+    unit = Unit(task, out, resource, task.inputs, stop)
     function = stage.run if task.unit >= 0 else stage.reduce
     assert function is not None, f"{stage.name} has no reduction"
     function(unit)

@@ -7,6 +7,7 @@
   manifest.json                                   written last; then only it is read
 """
 
+import contextlib
 import os
 import re
 import shutil
@@ -30,6 +31,7 @@ from beirnl.store.parquet import read_table
 
 FORMAT = 1
 _RECEIPT = re.compile(r"(\d{5,}|reduced)\.json")
+_RECENT = 60.0  # seconds after which a unit that tells nothing more is taken for dead
 REDUCE = -1  # the unit number of an artifact's reduction
 
 
@@ -230,6 +232,8 @@ class PartWriter:
         run_id: identifies the driver, so that attempts are counted per run.
     """
 
+    TELL = 2.0
+
     def __init__(self, directory: Path, unit: int, run_id: str) -> None:
         self._directory, self.unit = directory, unit
         self.attempt = uuid.uuid4().hex[:8]
@@ -237,7 +241,7 @@ class PartWriter:
         self.warnings: list[str] = []
         self.rows_in = 0
         self._parts: list[OpenPart] = []
-        self._start = time.monotonic()
+        self._start = self._told = time.monotonic()
         self._marker = directory / "attempts" / f"{receipt_name(unit)[:-5]}-{run_id}-{self.attempt}"
         with disk_errors(directory):
             self._marker.parent.mkdir(parents=True, exist_ok=True)
@@ -249,6 +253,14 @@ class PartWriter:
         name = f"part-{stem}-{len(self._parts):03d}-{self.attempt}{suffix}"
         self._parts.append(OpenPart(self._directory / name, rows))
         return self._parts[-1]
+
+    def tell(self, rows: int) -> None:
+        """Say how many rows of the unit are done, in its attempt's marker; at most every ``TELL`` seconds."""
+        now = time.monotonic()
+        if now - self._told > self.TELL:
+            self._told = now
+            with contextlib.suppress(OSError):  # a full disk is met, and told, by what writes the part
+                self._marker.write_text(str(rows), encoding="ascii")
 
     def write(self, table: pa.Table, schema: pa.Schema) -> None:
         """Write ``table`` as the next part, cast to ``schema``."""
@@ -301,6 +313,21 @@ def attempts_in_run(directory: Path, unit: int, run_id: str) -> int:
     folder = directory / "attempts"
     start = f"{receipt_name(unit)[:-5]}-{run_id}-"
     return sum(name.startswith(start) for name in os.listdir(folder)) if folder.is_dir() else 0
+
+
+def rows_in_flight(directory: Path, run_id: str = "") -> int:
+    """Rows that units at work have done so far, as far as they tell; of one run, or of any."""
+    folder = directory / "attempts"
+    names = os.listdir(folder) if folder.is_dir() else []
+    return sum(_told(folder / name) for name in names if f"-{run_id}" in name)
+
+
+def _told(marker: Path) -> int:
+    try:
+        recent = time.time() - marker.stat().st_mtime < _RECENT
+        return int(marker.read_text(encoding="ascii") or 0) if recent else 0
+    except (OSError, ValueError):
+        return 0
 
 
 def close_artifact(directory: Path, manifest: Manifest) -> None:

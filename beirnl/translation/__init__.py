@@ -7,74 +7,101 @@ at a document.
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 
-from beirnl.llm.protocol import Answer, Request
+from beirnl.llm.protocol import Answer
 from beirnl.schema import ANSWERS, TRANSLATED
 from beirnl.specs import CheckSpec, TranslationSpec
-from beirnl.translation.checks import accept, badness, check_rows
-from beirnl.translation.parsing import parse
-from beirnl.translation.prompts import read_template, render
+from beirnl.translation.asks import Ask, Texts, asks_for, join, piece_budget, texts_of, worst
+from beirnl.translation.checks import accept, badness, check_rows, needs_repair
+from beirnl.translation.lengths import Bounds, histogram, learn, ratios
+from beirnl.translation.parsing import Parsed
+from beirnl.translation.prompts import read_template
 
-__all__ = ["answers_table", "badness", "checked_table", "requests_for"]
+__all__ = [
+    "Ask",
+    "Bounds",
+    "answers_table",
+    "asks_for",
+    "badness",
+    "bounds_of",
+    "checked_table",
+    "learn_bounds",
+    "length_histogram",
+    "needs_repair",
+    "piece_budget",
+]
 
-
-def requests_for(table: pa.Table, spec: TranslationSpec, attempt: int = 0) -> list[Request]:
-    """One request per row of ``table`` (schema ``CORPUS``), in its order.
-
-    Args:
-        table: queries or documents.
-        spec: prompt, languages, domain and decoding.
-        attempt: from 0; a repair asks warmer and with more room.
-
-    Raises:
-        ConfigError: the prompt lacks a placeholder, or is written for another language.
-    """
-    template = read_template(spec.prompt, spec.template, spec.kind)
-    return [
-        render(
-            template,
-            title=title,
-            text=text,
-            domain=spec.domain,
-            source_language=spec.source_language,
-            target_language=spec.target_language,
-            llm=spec.llm,
-            attempt=attempt,
-        )
-        for title, text in _texts(table)
-    ]
+learn_bounds = learn
 
 
-def answers_table(table: pa.Table, answers: Sequence[Answer]) -> pa.Table:
-    """Rows with what was answered for them (schema ``ANSWERS``).
+def answers_table(table: pa.Table, asks: Sequence[Sequence[Ask]], answers: Sequence[Answer]) -> pa.Table:
+    """What was answered for rows (schema ``ANSWERS``).
 
     Args:
         table: the rows that were asked about (schema ``CORPUS``).
-        answers: one per row, in the order of the rows.
+        asks: the requests of each row, as :func:`asks_for` gives them.
+        answers: of all rows' requests, one after another.
     """
-    if len(answers) != table.num_rows:
+    if len(asks) != table.num_rows or sum(map(len, asks)) != len(answers):
         raise ValueError(f"{len(answers)} answers for {table.num_rows} rows")
-    columns = {name: table[name] for name in ("row", "id", "title", "text")}
-    columns["answer"] = pa.array([answer.text for answer in answers], pa.string())
-    columns["finish_reason"] = pa.array([answer.finish_reason for answer in answers], pa.string())
-    return pa.table(columns).cast(ANSWERS)
+    answer = iter(answers)
+    given = [[next(answer) for _ in row] for row in asks]
+    return pa.table(
+        {
+            "row": table["row"],
+            "id": table["id"],
+            "answers": pa.array([[one.text for one in row] for row in given], pa.list_(pa.string())),
+            "gaps": pa.array([[ask.gap for ask in row] for row in asks], pa.list_(pa.string())),
+            "finish_reason": pa.array([worst(row) for row in given], pa.string()),
+            "error": pa.array([_error(row) for row in given], pa.string()),
+        }
+    ).cast(ANSWERS)
 
 
-def checked_table(answers: pa.Table, spec: TranslationSpec, checks: CheckSpec) -> pa.Table:
+def _error(answers: Sequence[Answer]) -> str:
+    return next((answer.error for answer in answers if answer.error), "")
+
+
+def length_histogram(source: pa.Table, answers: pa.Table, spec: TranslationSpec) -> np.ndarray:
+    """How many rows have which ratio of lengths: counts per bin of :mod:`beirnl.translation.lengths`.
+
+    Args:
+        source: the rows that were asked about (schema ``CORPUS``).
+        answers: as :func:`answers_table` gives them.
+        spec: how they were asked for.
+    """
+    sources = texts_of(source)
+    parsed = _parsed(sources, answers, spec)
+    texts = [(one.title, one.text) for one in parsed]
+    return histogram(ratios(sources, texts, answers["finish_reason"].to_pylist()))
+
+
+def bounds_of(table: pa.Table) -> Bounds | None:
+    """Learned bounds out of their table (schema ``BOUNDS``); None where there were too few rows."""
+    rows = table.to_pylist()
+    return Bounds(**rows[0]) if rows else None
+
+
+def checked_table(
+    source: pa.Table,
+    answers: pa.Table,
+    spec: TranslationSpec,
+    checks: CheckSpec,
+    bounds: Bounds | None = None,
+) -> pa.Table:
     """Translated rows with the checks' verdict (schema ``TRANSLATED``).
 
     Args:
+        source: the rows that were asked about (schema ``CORPUS``).
         answers: as :func:`answers_table` gives them.
         spec: how they were asked for.
         checks: thresholds.
+        bounds: of the length ratio, learned from the dataset.
     """
-    template = read_template(spec.prompt, spec.template, spec.kind)
-    sources = _texts(answers)
-    parsed = [
-        parse(answer or "", template, titled=bool(title.strip()))
-        for answer, (title, _) in zip(answers["answer"].to_pylist(), sources, strict=True)
-    ]
+    sources = texts_of(source)
+    parsed = _parsed(sources, answers, spec)
     translations = [(one.title, one.text) for one in parsed]
     statuses = check_rows(
         sources,
@@ -84,19 +111,28 @@ def checked_table(answers: pa.Table, spec: TranslationSpec, checks: CheckSpec) -
         spec.target_language,
         checks,
         [one.problems for one in parsed],
+        bounds,
     )
     kept = [accept(*row) for row in zip(statuses, sources, translations, strict=True)]
+    return translated_table(source, kept, statuses, [""] * len(kept))
+
+
+def translated_table(
+    source: pa.Table, texts: Texts, statuses: Sequence[str], rungs: Sequence[str]
+) -> pa.Table:
+    """Rows of ``source`` with their translation, status and rung (schema ``TRANSLATED``)."""
     columns = {
-        "row": answers["row"],
-        "id": answers["id"],
-        "title": pa.array([title for title, _ in kept], pa.string()),
-        "text": pa.array([text for _, text in kept], pa.string()),
+        "row": source["row"],
+        "id": source["id"],
+        "title": pa.array([title for title, _ in texts], pa.string()),
+        "text": pa.array([text for _, text in texts], pa.string()),
         "status": pa.array(statuses, pa.string()),
+        "repair": pa.array(rungs, pa.string()),
     }
     return pa.table(columns).cast(TRANSLATED)
 
 
-def _texts(table: pa.Table) -> list[tuple[str, str]]:
-    """Title and text of each row; a missing one is empty."""
-    columns = zip(table["title"].to_pylist(), table["text"].to_pylist(), strict=True)
-    return [(title or "", text or "") for title, text in columns]
+def _parsed(sources: Texts, answers: pa.Table, spec: TranslationSpec) -> list[Parsed]:
+    template = read_template(spec.prompt, spec.template, spec.kind)
+    rows = zip(sources, answers["answers"].to_pylist(), answers["gaps"].to_pylist(), strict=True)
+    return [join(source, texts, gaps, template) for source, texts, gaps in rows]

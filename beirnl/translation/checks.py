@@ -1,23 +1,36 @@
 """Checks on translations: one table, one name per fault.
 
-A row's status is ``ok`` or the names of the checks that failed, joined by ``,``. The checks are meant to find
-what must be asked again, so they keep quiet where a good translator would be in doubt: on professional
-translations (NTREX, English to Dutch) fewer than one in a hundred is flagged.
+A row's status is ``ok`` or the names of the checks that failed, joined by ``,``. Most send a row to repair; a
+note only stands in the status. The checks keep quiet where a good translator would be in doubt, and texts
+that are too short or in no language ("COVID-19") are exempt from what cannot apply: of professional
+translations (NTREX, English to Dutch and back, and to Italian) fewer than one in a hundred goes to repair.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Literal, NamedTuple
 
 from beirnl.specs import CheckSpec
-from beirnl.translation import numbers
-from beirnl.translation.language import can_identify, identify
+from beirnl.translation import numbers, phrases
+from beirnl.translation.language import can_identify, identify, identify_many, unspaced
+from beirnl.translation.lengths import LEAST_CHARACTERS, Bounds, limits
+from beirnl.translation.repetition import PASSAGE, passages, repeats
 
 Texts = Sequence[tuple[str, str]]  # (title, text) per row
 
 
 class Row(NamedTuple):
-    """One source, its translation, and how the answer ended."""
+    """One source, its translation, and what is known of them.
+
+    Attributes:
+        source_title, source, title, text: the row and its translation.
+        finish_reason: how the answer ended.
+        problems: names of checks that failed while the answer was parsed.
+        before, after: title and text together.
+        source_words, words: texts cut at white space; titles where there is no text.
+        language: which language the translation is in; empty where that is not judged.
+    """
 
     source_title: str
     source: str
@@ -25,18 +38,21 @@ class Row(NamedTuple):
     text: str
     finish_reason: str
     problems: tuple[str, ...]
+    before: str
+    after: str
+    source_words: list[str]
+    words: list[str]
+    language: str = ""
+
+
+class Given(NamedTuple):
+    """What holds for all rows: languages, thresholds, and between which factors lengths may differ."""
+
     source_language: str
     target_language: str
-
-    @property
-    def before(self) -> str:
-        """All of the source."""
-        return f"{self.source_title}\n{self.source}".strip()
-
-    @property
-    def after(self) -> str:
-        """All of the translation."""
-        return f"{self.title}\n{self.text}".strip()
+    spec: CheckSpec
+    shortest: float
+    longest: float
 
 
 class Check(NamedTuple):
@@ -48,50 +64,22 @@ class Check(NamedTuple):
             answer with the source's ``title``.
         weight: how bad it is; the attempt with the smallest sum is kept.
         final: whether nothing else can be said of such a row.
+        repair: whether the row is asked for again; if not, the name is a note.
     """
 
-    failed: Callable[[Row, CheckSpec], bool]
+    failed: Callable[[Row, Given], bool]
     keeps: Literal["answer", "title", "source"] = "answer"
     weight: int = 1
     final: bool = False
+    repair: bool = True
 
 
-_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
-_PUNCTUATION = ".,;:!?()[]\"'‘’“”„«»…–—"
-_SLACK = 20  # characters by which any two lengths may differ
-_DEGENERATE_RUN = re.compile(r"([^\s\d])\1{9,}")
-_PHRASE_WORDS = 12  # longest phrase whose repetition at the end is looked for
-_MARKUP = re.compile(
-    r"</?\s*(?:title|body|query|document|text|source|translation)\s*[/\\]?\s*>"
-    r"|\b(?:QUERY|DOCUMENT|English|Dutch|Title|Translation|Vertaling|Nederlands|Engels):(?=\s|$)"
-    r"|```|<\|\w+\|>|<(?:start|end)_of_turn>|\[/?INST\]"
-)
-_PREAMBLE = re.compile(
-    r"\W*(?:(?:sure|certainly|of course|okay|natuurlijk|zeker|uiteraard)\s*[,!.:]+\s*)?"
-    r"(?:(?:here(?:['’]s| is| are)|below is|this is|hier(?:onder)? (?:is|volgt|vind je|vindt u)|dit is"
-    r"|the|de|my|een)\s+(?:\w+\s+){0,3}?)?"
-    r"(?:translation|translated (?:text|query|document|version)|vertaling|vertaalde \w+)\b[^.!?\n]{0,60}:"
-    r"|\W*(?:sure|certainly|of course|natuurlijk|zeker|uiteraard)\s*[!,:]\s+(?:here|i |hier|ik )",
-    re.IGNORECASE,
-)
-_REFUSAL = re.compile(
-    r"\W*(?:(?:i['’]?m|i am) (?:very )?(?:sorry|afraid|unable|not able)\b"
-    r"|i (?:cannot|can['’]?t|can not|won['’]?t)\b|as an? (?:ai|(?:large )?language model)\b"
-    r"|(?:sorry|my apologies|i apologi[sz]e)\b[^.]{0,40}\b(?:i|but)\b"
-    r"|(?:het )?(?:spijt me|sorry|excuses|helaas)\b[^.]{0,40}\b(?:kan|mag|ben) ik\b[^.]{0,40}\bniet\b"
-    r"|(?:het )?spijt me[^.]{0,30}\b(?:maar|dat) ik\b"
-    r"|ik kan (?:u|je|deze|dit|hier|niet)\b[^.]{0,60}\b(?:niet|vertal)"
-    r"|als (?:een )?(?:ai|taalmodel|ai-\w+)\b)",
-    re.IGNORECASE,
-)
-_COMMAND = re.compile(
-    r"\b(?:ignore|disregard|forget|override)\b[^.!?\n]{0,40}\b(?:instructions?|prompts?|rules|directions)\b",
-    re.IGNORECASE,
-)
-_COMMAND_TRANSLATED = re.compile(
-    r"instruct|aanwijzing|opdracht|regels|prompt|voorschrift|richtlijn|anweisung|istruzion|consigne",
-    re.IGNORECASE,
-)
+_WORD = re.compile(r"[^\W_]")
+_PUNCTUATION = ".,;:!?()[]\"'‘’“”„«»…–—。、，：；！？「」『』（）"
+_ROWS = 512  # rows whose words are held at once
+_CHARACTERS_PER_WORD = 16  # the language is identified from at most that many characters per word
+_SLACK, _SHORT_SLACK = 8, 20  # characters by which any two lengths may differ, and those of short sources
+_COPIED = 0.9  # share of words that stand in the source, from which the whole is a copy
 
 
 def check_rows(
@@ -102,8 +90,9 @@ def check_rows(
     target_language: str,
     spec: CheckSpec,
     problems: Sequence[tuple[str, ...]] | None = None,
+    bounds: Bounds | None = None,
 ) -> list[str]:
-    """Statuses of rows, in their order.
+    """Statuses of rows, in their order; that of a row depends on no other row.
 
     Args:
         sources, translations: title and text of each row.
@@ -111,26 +100,15 @@ def check_rows(
         source_language, target_language: ISO 639-1 codes.
         spec: thresholds.
         problems: names of checks that failed while the answer was parsed.
+        bounds: of the length ratio, learned from the dataset; see :func:`beirnl.translation.lengths.limits`.
     """
-    problems = problems or [()] * len(sources)
-    columns = zip(sources, translations, finish_reasons, problems, strict=True)
-    return [
-        status(Row(*source, *translation, reason, found, source_language, target_language), spec)
-        for source, translation, reason, found in columns
-    ]
-
-
-def status(row: Row, spec: CheckSpec) -> str:
-    """``ok``, or the names of failed checks joined by ``,``."""
-    if not _says_something(row.before):
-        return "error" if row.finish_reason == "error" else "ok"
-    failed = []
-    for name, check in CHECKS.items():
-        if name in row.problems or check.failed(row, spec):
-            failed.append(name)
-            if check.final:
-                break
-    return ",".join(failed) or "ok"
+    given = Given(source_language, target_language, spec, *limits(bounds, spec))
+    columns = zip(sources, translations, finish_reasons, problems or [()] * len(sources), strict=True)
+    statuses: list[str] = []
+    while some := list(islice(columns, _ROWS)):
+        rows = [_row(*source, *translation, reason, found) for source, translation, reason, found in some]
+        statuses += [_status(row, given) for row in _with_languages(rows, given)]
+    return statuses
 
 
 def accept(row_status: str, source: tuple[str, str], translation: tuple[str, str]) -> tuple[str, str]:
@@ -139,10 +117,10 @@ def accept(row_status: str, source: tuple[str, str], translation: tuple[str, str
     No part is empty whose source was not, and none is invented where the source has none.
 
     Args:
-        row_status: as :func:`status` gives it.
+        row_status: as :func:`check_rows` gives it.
         source, translation: title and text.
     """
-    keeps = {CHECKS[name].keeps for name in row_status.split(",") if name != "ok"}
+    keeps = {check.keeps for check in _failed(row_status)}
     if "source" in keeps:
         return source
     title, text = ("", translation[1]) if "title" in keeps else translation
@@ -151,124 +129,195 @@ def accept(row_status: str, source: tuple[str, str], translation: tuple[str, str
 
 def badness(row_status: str) -> int:
     """Sum of the weights of failed checks; of several attempts the one with the smallest is the best."""
-    return sum(CHECKS[name].weight for name in row_status.split(",") if name != "ok")
+    return sum(check.weight for check in _failed(row_status))
 
 
-# The checks -------------------------------------------------------------------------------------------------
+def needs_repair(row_status: str) -> bool:
+    """Whether a row is asked for again: a check failed that is more than a note."""
+    return any(check.repair for check in _failed(row_status))
+
+
+def _failed(row_status: str) -> Iterator[Check]:
+    return (CHECKS[name] for name in row_status.split(",") if name != "ok")
+
+
+def _row(
+    source_title: str, source: str, title: str, text: str, reason: str, problems: tuple[str, ...]
+) -> Row:
+    before = f"{source_title}\n{source}".strip() if source_title else source.strip()
+    after = f"{title}\n{text}".strip() if title else text.strip()
+    words = (text if text.strip() else title).split()
+    source_words = (source if source.strip() else source_title).split()
+    return Row(source_title, source, title, text, reason, problems, before, after, source_words, words)
+
+
+def _with_languages(rows: list[Row], given: Given) -> list[Row]:
+    """The rows with the language of those that are judged for it: all of them identified at once."""
+    if not (given.spec.language and can_identify(given.target_language)):
+        return rows
+    judged = [n for n, row in enumerate(rows) if _is_prose(row.words, given.spec)]
+    texts = [_beginning(rows[n].words, given.spec) for n in judged]
+    for n, language in zip(judged, identify_many(texts, _languages(given)), strict=True):
+        rows[n] = rows[n]._replace(language=language)
+    return rows
+
+
+def _status(row: Row, given: Given) -> str:
+    if not _says_something(row.before):
+        return "error" if row.finish_reason == "error" else "ok"
+    failed = []
+    for name, check in CHECKS.items():
+        if name in row.problems or check.failed(row, given):
+            failed.append(name)
+            if check.final:
+                break
+    return ",".join(failed) or "ok"
+
+
+# What is known of texts -------------------------------------------------------------------------------------
 
 
 def _says_something(text: str) -> bool:
     return _WORD.search(text) is not None
 
 
-def _words(text: str) -> list[str]:
-    return _WORD.findall(text.casefold())
+def _languages(given: Given) -> tuple[str, str]:
+    return given.source_language, given.target_language
 
 
-def _is_prose(text: str, spec: CheckSpec) -> bool:
-    """Whether a text has enough plain words to be in a language: names, numbers and code have not."""
-    found = 0
-    for token in text.split():
+def _beginning(words: list[str], spec: CheckSpec) -> str:
+    """The first words, from which the language is identified."""
+    return " ".join(words[: spec.language_words])[: spec.language_words * _CHARACTERS_PER_WORD]
+
+
+def _is_in(language: str, words: list[str], given: Given) -> bool:
+    """Whether the words are in a language, as far as that can be said."""
+    if not can_identify(language):
+        return True
+    return identify(_beginning(words, given.spec), _languages(given)) == language
+
+
+def _is_prose(words: list[str], spec: CheckSpec) -> bool:
+    """Whether a text has enough different plain words to be in a language; names, numbers, code have not."""
+    found: set[str] = set()
+    for token in words:
         word = token.strip(_PUNCTUATION).replace("-", "")
-        found += len(word) > 1 and word.isalpha() and word.islower()
-        if found == spec.min_words:
-            return True
-    return found >= spec.min_words
-
-
-def _empty(row: Row, spec: CheckSpec) -> bool:
-    return not row.text.strip() and bool(row.source.strip() or not row.title.strip())
-
-
-def _repetition(row: Row, spec: CheckSpec) -> bool:
-    """Only punctuation, one character over and over, or phrases that come back more than in the source."""
-    before, after = row.before, row.after
-    if not _says_something(row.text or row.title):
-        return True
-    if _DEGENERATE_RUN.search(after) and not _DEGENERATE_RUN.search(before):
-        return True
-    words = _words(after)
-    repeated, loop = _repeated_share(words), _ends_in_a_loop(words)
-    if repeated <= spec.max_repetition and not loop:
-        return False
-    source_words = _words(before)  # a source may be repetitive itself
-    return repeated > max(spec.max_repetition, _repeated_share(source_words) + 0.2) or (
-        loop and not _ends_in_a_loop(source_words)
-    )
-
-
-def _repeated_share(words: list[str]) -> float:
-    """Share of three-word phrases that have occurred before."""
-    phrases = list(zip(words, words[1:], words[2:], strict=False))
-    return 1 - len(set(phrases)) / len(phrases) if phrases else 0.0
-
-
-def _ends_in_a_loop(words: list[str]) -> bool:
-    """Whether the text ends with one phrase four times, or one word six times."""
-    for length in range(1, _PHRASE_WORDS + 1):
-        times = 6 if length == 1 else 4
-        phrase = words[-length:]
-        if len(words) >= length * times and words[-length * times :] == phrase * times:
+        if word.isascii():
+            if len(word) > 1 and word.isalpha() and word.islower():
+                found.add(word)
+        elif word[0].isalpha() and word == word.lower():
+            found.update((word[n : n + 2] for n in range(0, len(word), 2)) if unspaced(word) else (word,))
+        if len(found) >= spec.min_words:
             return True
     return False
 
 
-def _copied(row: Row, spec: CheckSpec) -> bool:
-    before, after = (row.source, row.text) if row.source.strip() else (row.source_title, row.title)
-    if row.source_language == row.target_language or _words(before[:200])[:-1] != _words(after[:200])[:-1]:
+# The checks -------------------------------------------------------------------------------------------------
+
+
+def _empty(row: Row, given: Given) -> bool:
+    return not row.text.strip() and bool(row.source.strip() or not row.title.strip())
+
+
+def _repetition(row: Row, given: Given) -> bool:
+    """Only punctuation, one character over and over, or phrases that come back more than in the source."""
+    if not _says_something(row.text or row.title):
+        return True
+    most = given.spec.max_repetition
+    if row.text and repeats(row.source, row.text, row.words, most):
+        return True
+    return bool(row.title) and repeats(row.source_title, row.title, row.title.split(), most)
+
+
+def _copied(row: Row, given: Given) -> bool:
+    """(Almost) all of it stands in the source."""
+    if row.language == given.target_language or given.source_language == given.target_language:
         return False
-    return (
-        _words(before) == _words(after)
-        and _is_prose(row.before, spec)
-        and (
-            _identified(row.before, row, spec) == row.source_language or not can_identify(row.source_language)
-        )
-    )
+    if not _is_prose(row.words, given.spec):
+        return False
+    kept = sum(end - begin for begin, end in passages(row.source_words, row.words))
+    return kept >= _COPIED * len(row.words) and _is_in(given.source_language, row.source_words, given)
 
 
-def _language(row: Row, spec: CheckSpec) -> bool:
+def _untranslated(row: Row, given: Given) -> bool:
+    """A passage stands in the source; a quotation or the title of a work may."""
+    if given.source_language == given.target_language:
+        return False
+    return any(
+        end - begin >= PASSAGE
+        and _is_prose(row.words[begin:end], given.spec)
+        and _is_in(given.source_language, row.words[begin:end], given)
+        for begin, end in passages(row.source_words, row.words)
+    ) and not _copied(row, given)
+
+
+def _language(row: Row, given: Given) -> bool:
     """Another language than the target, unless the source is not recognisably in its own either."""
-    text = row.text or row.title
-    if not _is_prose(text, spec) or not can_identify(row.target_language) or _copied(row, spec):
+    if row.language in ("", given.target_language) or _copied(row, given):
         return False
-    found = _identified(text, row, spec)
-    if found == row.target_language:
-        return False
-    return found == row.source_language or _identified(row.before, row, spec) != found
+    return row.language == given.source_language or not _is_in(row.language, row.source_words, given)
 
 
-def _identified(text: str, row: Row, spec: CheckSpec) -> str:
-    """The language of the text's first words."""
-    beginning = " ".join(text.split(maxsplit=spec.language_words)[: spec.language_words])
-    return identify(beginning, (row.source_language, row.target_language))
+def _length_ratio(row: Row, given: Given) -> bool:
+    before, after = len(row.source.strip()), len(row.text)
+    slack = _SLACK if before >= LEAST_CHARACTERS else _SHORT_SLACK
+    too_short = after + slack < given.shortest * before
+    return before > 0 and (too_short or after > given.longest * before + slack)
 
 
-def _length_ratio(row: Row, spec: CheckSpec) -> bool:
-    if not row.source.strip():
-        return False
-    before, after = len(row.source), len(row.text)
-    too_short = after + _SLACK < spec.min_length_ratio * before
-    return too_short or after > spec.max_length_ratio * before + _SLACK
-
-
-def _new(pattern: re.Pattern[str], row: Row) -> bool:
-    """Whether the translation has what the source has not."""
-    return pattern.search(row.after) is not None and pattern.search(row.before) is None
-
-
-def _new_at_start(pattern: re.Pattern[str], row: Row) -> bool:
+def _starts_new(pattern: re.Pattern[str], row: Row) -> bool:
     """Whether title or text begin so, and the source does not."""
-    after, before = (row.title, row.text), (row.source_title, row.source)
-    return any(map(pattern.match, after)) and not any(map(pattern.match, before))
+    if not (pattern.match(row.text) or pattern.match(row.title)):
+        return False
+    return not (pattern.match(row.source) or pattern.match(row.source_title))
 
 
-def _title_lost(row: Row, spec: CheckSpec) -> bool:
-    return _says_something(row.source_title) and not _says_something(row.title)
+def _preamble(row: Row, given: Given) -> bool:
+    if _starts_new(phrases.PREAMBLE, row):
+        return True
+    end = row.after[-phrases.CLOSING_LENGTH :].casefold()
+    hints = phrases.CLOSING_HINTS + phrases.NOTE_HINTS if ":" in end else phrases.CLOSING_HINTS
+    if not any(hint in end for hint in hints):
+        return False
+    before = row.before[-phrases.CLOSING_LENGTH :]
+    return bool(phrases.CLOSING.search(end)) and not phrases.CLOSING.search(before)
 
 
-def _obeyed(row: Row, spec: CheckSpec) -> bool:
-    """A document's own instruction was followed: the source gives one, and the translation does not."""
-    return bool(_COMMAND.search(row.before)) and not _COMMAND_TRANSLATED.search(row.after)
+def _markup(row: Row, given: Given) -> bool:
+    """Tags, labels, escapes or the prompt's brackets that the source has not."""
+    before, after = row.before, row.after
+    if any(trace in after and trace not in before for trace in phrases.TRACES):
+        return True
+    patterns = []
+    if "<" in after:
+        patterns.append(phrases.TAGS)
+    if "&" in after:
+        patterns.append(phrases.ENTITY)
+    if ":" in after and any(label in after for label in phrases.LABELS):
+        patterns.append(phrases.LABEL)
+    if any(pattern.search(after) and not pattern.search(before) for pattern in patterns):
+        return True
+    return row.text.startswith(("['", "[’", "[‘")) and not row.source.startswith("[")
+
+
+def _title_lost(row: Row, given: Given) -> bool:
+    return bool(row.source_title) and _says_something(row.source_title) and not _says_something(row.title)
+
+
+def _obeyed(row: Row, given: Given) -> bool:
+    """What the document asks its reader was done: its instruction followed, or its question answered."""
+    stems = phrases.COMMAND_STEMS.get(given.target_language)
+    if not stems:
+        return False
+    if row.before.endswith("?") and "?" not in row.after:
+        first = row.before.split(maxsplit=1)[0].casefold().lstrip("¿\"'“‘")
+        if first in phrases.QUESTION_WORDS.get(given.source_language, ()):
+            return True
+    before = row.before.casefold()
+    if not any(hint in before for hint in phrases.COMMAND_HINTS):
+        return False
+    after = row.after.casefold()
+    return bool(phrases.COMMAND.search(before)) and not any(stem in after for stem in stems)
 
 
 #: Checks by the name that stands in a status, in the order in which they are made and named.
@@ -276,14 +325,16 @@ CHECKS: dict[str, Check] = {
     "error": Check(lambda row, _: row.finish_reason == "error", "source", 100, final=True),
     "empty": Check(_empty, "source", 90, final=True),
     "truncated": Check(lambda row, _: row.finish_reason == "length", "answer", 10),
+    "malformed": Check(lambda row, _: False, "source", 80, final=True),  # found while parsing
     "repetition": Check(_repetition, "source", 50),
-    "refusal": Check(lambda row, _: _new_at_start(_REFUSAL, row), "source", 50),
-    "preamble": Check(lambda row, _: _new_at_start(_PREAMBLE, row), "answer", 3),
+    "refusal": Check(lambda row, _: _starts_new(phrases.REFUSAL, row), "source", 50),
+    "preamble": Check(_preamble, "answer", 3),
     "instruction": Check(_obeyed, "source", 50),
-    "markup": Check(lambda row, _: _new(_MARKUP, row), "answer", 3),
+    "markup": Check(_markup, "answer", 3),
     "title-lost": Check(_title_lost, "title", 5),
     "copied": Check(_copied, "source", 40),
     "language": Check(_language, "source", 30),
+    "untranslated": Check(_untranslated, "answer", 2, repair=False),
     "length-ratio": Check(_length_ratio, "answer", 10),
     "numbers": Check(lambda row, _: numbers.changed(row.before, row.after), "answer", 5),
 }

@@ -2,8 +2,10 @@
 
 A prompt file is a template, optionally below a line ``---`` with TOML above it::
 
-    form = "completion"         # a text to continue; without it "chat": one message of a user
+    form = "completion"         # a text to continue; "chat" (the default): one message of a user;
+                                # "source": the bare text, for a sequence-to-sequence model
     stop = ["\\n"]               # ends the answer
+    json = ["title", "text"]    # the answer is a JSON object with these fields
     source_language = "en"      # set where the template holds examples in two languages
     target_language = "nl"
     ---
@@ -12,17 +14,20 @@ A prompt file is a template, optionally below a line ``---`` with TOML above it:
 
 Placeholders are ``{text}``, ``{title}``, ``{domain}``, ``{source_language}`` and ``{target_language}``. Title
 and text are translated together and come back apart, in the layout in which the template shows them: between
-``<title>`` and ``<body>`` tags, or on one line with a separator. On one line a row without a title is its
-text alone.
+``<title>`` and ``<body>`` tags; on one line with a separator, where a row without a title is its text alone;
+or, with ``json``, as JSON strings with their quotes (``{"title": {title}, "text": {text}}``). With the form
+``source`` only ``{text}`` may stand in the template, and titles are asked by themselves.
 """
 
+import json
 import re
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from typing import Literal
+from functools import cache, lru_cache
+from typing import Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from beirnl.errors import ConfigError
 from beirnl.llm.protocol import Request
@@ -39,6 +44,9 @@ _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _SEPARATOR = re.compile(r"\{title\}([^{}\n]+)\{text\}")
 _ROOM = 64  # tokens an answer may have besides one per character of its source: ends a runaway answer early
 _WARMER = 0.4  # added to the temperature with each attempt, since the same question gets the same answer
+_BETWEEN = re.compile(r"\{[a-z_]+\}|\n|\||</?\w+>")  # what separates the constant parts of a template
+_LABEL = re.compile(r"^\s*\w+:\s")
+_ECHO = 5  # words that a constant part has at least, to be recognised in an answer
 
 
 class _Head(BaseModel):
@@ -46,32 +54,39 @@ class _Head(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    form: Literal["chat", "completion"] = "chat"
+    form: Literal["chat", "completion", "source"] = "chat"
     stop: tuple[str, ...] = ()
+    fields: tuple[Literal["title", "text"], ...] = Field(default=(), alias="json")
     source_language: str | None = None
     target_language: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Template:
-    """A prompt file, read.
+    """A prompt file, read; compared by identity, since :func:`read_template` gives equal ones once.
 
     Attributes:
         name: of the file, without its suffix.
         text: the template.
         head: form, stop strings and languages.
         separator: what stands between title and text on one line; empty in the other layouts.
+        tagged: whether title and body stand between tags.
+        with_title: whether it has a place for the title; if not, titles are asked by themselves.
+        echoes: parts of lines that a model may repeat from the prompt, and no translation has.
     """
 
     name: str
     text: str
     head: _Head
     separator: str = ""
+    tagged: bool = False
+    with_title: bool = False
+    echoes: tuple[str, ...] = ()
 
     @property
-    def tagged(self) -> bool:
-        """Whether title and body stand between tags."""
-        return bool(TAG.search(self.text))
+    def fields(self) -> tuple[str, ...]:
+        """Fields of the JSON object that is asked for; empty where the answer is plain text."""
+        return self.head.fields
 
 
 @cache
@@ -81,28 +96,51 @@ def read_template(name: str, content: str, kind: Kind) -> Template:
     Args:
         name: the file's name, for errors.
         content: the file's text.
-        kind: what it is to be used for; a prompt for documents must have a place for the title.
+        kind: what it is to be used for; a prompt for documents must have a place for the title, unless its
+            form is ``source``.
 
     Raises:
         ConfigError: a placeholder is missing or unknown, or the part above ``---`` is malformed.
     """
     above, line, below = lines(content).partition("\n---\n")
+    head = _read_head(name, above if line else "")
     text = (below if line else above).strip("\n")
-    found = set(_PLACEHOLDER.findall(text))
-    needed = {"text", "title"} if kind == "document" else {"text"}
-    for missing in sorted(needed - found):
-        raise ConfigError(
-            f"the {kind} prompt has no {{{missing}}}",
-            where=f"{name}.txt",
-            remedy=f"write {{{missing}}} into it",
-        )
-    for strange in sorted(found - set(PLACEHOLDERS)):
-        known = ", ".join(f"{{{placeholder}}}" for placeholder in PLACEHOLDERS)
-        raise ConfigError(f"unknown placeholder {{{strange}}}", where=f"{name}.txt", remedy=f"use {known}")
-    between = None if TAG.search(text) else _SEPARATOR.search(text)
+    _check_placeholders(name, text, head, kind)
+    plain = not head.fields and head.form != "source"
+    tagged = plain and bool(TAG.search(text))
+    between = _SEPARATOR.search(text) if plain and not tagged else None
     return Template(
-        name, text, _read_head(name, above if line else ""), between[1].strip() if between else ""
+        name,
+        text,
+        head,
+        separator=between[1].strip() if between else "",
+        tagged=tagged,
+        with_title="{title}" in text,
+        echoes=_echoes(text),
     )
+
+
+def _echoes(text: str) -> tuple[str, ...]:
+    pieces = (_LABEL.sub("", piece).strip() for piece in _BETWEEN.split(text))
+    return tuple(dict.fromkeys(piece for piece in pieces if len(piece.split()) >= _ECHO))
+
+
+def _check_placeholders(name: str, text: str, head: _Head, kind: Kind) -> None:
+    found = set(_PLACEHOLDER.findall(text))
+    titled = kind == "document" and head.form != "source"
+    needed = {"text", "title"} if titled else {"text"}
+    where = f"{name}.txt"
+    for missing in sorted(needed - found):
+        remedy = f"write {{{missing}}} into it"
+        raise ConfigError(f"the {kind} prompt has no {{{missing}}}", where=where, remedy=remedy)
+    allowed = PLACEHOLDERS if head.form != "source" else ("text",)
+    for strange in sorted(found - set(allowed)):
+        known = ", ".join(f"{{{placeholder}}}" for placeholder in allowed)
+        raise ConfigError(f"unknown placeholder {{{strange}}}", where=where, remedy=f"use {known}")
+    for field in sorted(needed - set(head.fields)) if head.fields else ():
+        raise ConfigError(f"json: the {kind} prompt needs the field {field!r}", where=where, remedy="add it")
+    if head.fields and head.form == "source":
+        raise ConfigError("json: a bare source asks for no structure", where=where, remedy="leave json out")
 
 
 def _read_head(name: str, text: str) -> _Head:
@@ -113,11 +151,56 @@ def _read_head(name: str, text: str) -> _Head:
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))
+        known = ", ".join(info.alias or field for field, info in _Head.model_fields.items())
         raise ConfigError(
-            f"{field}: {first['msg']}",
-            where=f"{name}.txt",
-            remedy=f"above the line --- use {', '.join(_Head.model_fields)}",
+            f"{field}: {first['msg']}", where=f"{name}.txt", remedy=f"above the line --- use {known}"
         ) from error
+
+
+class _Filled(NamedTuple):
+    """A template with all but title and text filled in: what stands before, between and after them.
+
+    Attributes:
+        begin: what stands before the first of them.
+        rest: pairs of a placeholder (``title`` or ``text``) and what follows it.
+    """
+
+    begin: str
+    rest: tuple[tuple[str, str], ...]
+
+    def put(self, title: str, text: str) -> str:
+        """The prompt of one row."""
+        parts = [self.begin]
+        for name, after in self.rest:
+            parts.append(title if name == "title" else text)
+            parts.append(after)
+        return "".join(parts)
+
+
+@lru_cache(maxsize=256)
+def _filled(
+    template: Template, titled: bool, domain: str, source_language: str, target_language: str
+) -> _Filled:
+    """The template for one dataset; ``titled`` is whether the row has a title."""
+    _check_languages(template, source_language, target_language)
+    values = {
+        "domain": domain,
+        "source_language": language_name(source_language),
+        "target_language": language_name(target_language),
+    }
+    pattern = template.text
+    if template.separator and not titled:
+        pattern = _SEPARATOR.sub("{text}", pattern)
+    parts = _PLACEHOLDER.split(pattern)
+    begin, rest = parts[0], list[tuple[str, str]]()
+    for name, after in zip(parts[1::2], parts[2::2], strict=True):
+        if name in ("title", "text"):
+            rest.append((name, after))
+        elif rest:
+            rest[-1] = (rest[-1][0], rest[-1][1] + values[name] + after)
+        else:
+            begin += values[name] + after
+    return _Filled(begin, tuple(rest))
 
 
 def render(
@@ -134,7 +217,7 @@ def render(
     """The request that asks for the translation of one row.
 
     Args:
-        template: of a query or document prompt.
+        template: of a query or document prompt; one without a place for the title leaves it out.
         title, text: the row; braces in them are text.
         domain: as the prompt names it.
         source_language, target_language: ISO 639-1 codes.
@@ -144,28 +227,25 @@ def render(
     Raises:
         ConfigError: an unknown language, or one that the prompt is not written for.
     """
-    _check_languages(template, source_language, target_language)
-    title, text, pattern = lines(title), lines(text), template.text
+    title, text, head = lines(title), lines(text), template.head
     if template.separator:
         title, text = one_line(title).replace(template.separator, "-"), one_line(text)
-        if not title:
-            pattern = _SEPARATOR.sub("{text}", pattern)
-    values = {
-        "title": title,
-        "text": text,
-        "domain": domain,
-        "source_language": language_name(source_language),
-        "target_language": language_name(target_language),
-    }
-    prompt = _PLACEHOLDER.sub(lambda match: values[match[1]], pattern)
-    completion = template.head.form == "completion"
+    if head.fields:
+        title, text = _quoted(title), _quoted(text)
+    room = _ROOM + len(title) + len(text)
+    prompt = _filled(template, bool(title), domain, source_language, target_language).put(title, text)
+    chat = head.form == "chat"
     return Request(
-        prompt=prompt if completion else None,
-        messages=None if completion else (("user", prompt),),
-        max_tokens=min(llm.max_tokens, _ROOM + len(title) + len(text)) << attempt,
-        temperature=round(llm.temperature + attempt * _WARMER, 3),
-        stop=(*template.head.stop, *llm.stop),
+        None if chat else prompt,
+        (("user", prompt),) if chat else None,
+        min(llm.max_tokens, room) << attempt,
+        round(llm.temperature + attempt * _WARMER, 3),
+        head.stop + llm.stop,
+        head.fields,
     )
+
+
+_quoted: Callable[[str], str] = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def _check_languages(template: Template, source_language: str, target_language: str) -> None:
@@ -182,7 +262,7 @@ def _check_languages(template: Template, source_language: str, target_language: 
 
 def lines(text: str) -> str:
     """Text with its line ends as LF."""
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def one_line(text: str) -> str:

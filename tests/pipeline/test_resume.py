@@ -140,7 +140,7 @@ def test_a_changed_input_makes_what_stands_on_it_stale(tmp_path, tiny_encoder):
     path = write(tmp_path, tiny_encoder)
     pipeline = run(path)
     node = next(
-        n for n in pipeline.graph.nodes.values() if n.stage == "check" and n.label.endswith("document")
+        n for n in pipeline.graph.nodes.values() if n.stage == "repair" and n.label.endswith("document")
     )
     manifest_path = node.artifact(pipeline.workspace).directory / "manifest.json"
     manifest = json.loads(manifest_path.read_text())
@@ -162,6 +162,6 @@ def test_only_makes_a_stage_and_what_it_needs(tmp_path, tiny_encoder):
     path = write(tmp_path, tiny_encoder)
     beirnl("run", path, "--only", "index")
     done = {s.node.stage for s in Pipeline.of(load_experiment(path)).plan() if s.state == "done"}
-    assert done == {"import-corpus", "translate", "check", "index"}
+    assert done == {"import-corpus", "translate", "lengths", "check", "repair", "index"}
     error = beirnl("run", path, "--only", "indx", check=2).stderr
     assert "did you mean 'index'" in error

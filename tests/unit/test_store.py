@@ -14,7 +14,7 @@ from beirnl.specs import Bm25Spec, EncoderSpec, ModelRef
 from beirnl.store import lease as lease_module
 from beirnl.store.artifacts import REDUCE, Artifact, Manifest, PartWriter, close_artifact, content_digest
 from beirnl.store.files import disk_errors, write_atomically
-from beirnl.store.journal import Entry, Journal
+from beirnl.store.journal import Entry, Journal, Totals, bucket_range, totals
 from beirnl.store.keys import FileDigests, artifact_key, file_sha256
 from beirnl.store.lease import Lease
 
@@ -156,23 +156,52 @@ def entry(key: str) -> Entry:
     return Entry(key=key, text=f"text of {key}", finish_reason="stop")
 
 
+def known(folder, shard: int, shards: int) -> dict[str, Entry]:
+    return Journal(folder, *bucket_range(shard, shards), "reader").known({"1", "2", "3", "4"})
+
+
 def test_the_journal_remembers_and_ignores_a_torn_tail(tmp_path):
-    with Journal(tmp_path, 0, 1, "a") as journal:
+    with Journal(tmp_path, *bucket_range(0, 1), "a") as journal:
         journal.append(entry("1"))
         journal.append(entry("2"))
     path = next(tmp_path.iterdir())
     path.write_bytes(path.read_bytes()[:-10])
-    assert Journal(tmp_path, 0, 1, "b").known() == {"1": entry("1")}
+    assert known(tmp_path, 0, 1) == {"1": entry("1")}
+
+
+def test_an_answer_is_in_the_file_before_the_journal_is_closed(tmp_path):
+    journal = Journal(tmp_path, *bucket_range(0, 1), "a")
+    journal.append(entry("1"))  # a SIGKILL now loses nothing
+    assert known(tmp_path, 0, 1) == {"1": entry("1")}
+
+
+def test_only_the_answers_that_are_wanted_are_kept_in_memory(tmp_path):
+    with Journal(tmp_path, *bucket_range(0, 1), "a") as journal:
+        for key in "123":
+            journal.append(entry(key))
+        assert journal.known({"2", "4"}).keys() == {"2"}
+
+
+def test_totals_are_sums_over_all_files_and_grow_with_them(tmp_path):
+    def append(writer, *keys):
+        with Journal(tmp_path, *bucket_range(0, 1), writer) as journal:
+            for key in keys:
+                journal.append(Entry(key, "text", "stop", prompt_tokens=10, completion_tokens=3))
+
+    assert totals(tmp_path / "none").answers == 0
+    append("a", "1", "2")
+    append("b", "3")
+    assert totals(tmp_path) == Totals(3, 30, 9)
+    append("b", "4")
+    assert totals(tmp_path) == Totals(4, 40, 12) == totals(tmp_path)
 
 
 def test_shards_of_other_datasets_find_answers_where_their_ranges_meet(tmp_path):
-    with Journal(tmp_path, 3, 8, "a") as journal:
+    with Journal(tmp_path, *bucket_range(3, 8), "a") as journal:
         journal.append(entry("1"))
-    assert Journal(tmp_path, 0, 1, "b").known().keys() == {"1"}
-    assert (
-        Journal(tmp_path, 1, 4, "b").known().keys() == Journal(tmp_path, 7, 16, "b").known().keys() == {"1"}
-    )
-    assert not Journal(tmp_path, 2, 8, "b").known() and not Journal(tmp_path, 4, 8, "b").known()
+    for shard, shards in ((0, 1), (1, 4), (7, 16)):
+        assert known(tmp_path, shard, shards).keys() == {"1"}
+    assert not known(tmp_path, 2, 8) and not known(tmp_path, 4, 8)
 
 
 # Lease ------------------------------------------------------------------------------------------------------

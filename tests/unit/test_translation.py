@@ -1,3 +1,5 @@
+import json
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -6,16 +8,17 @@ from hypothesis import strategies as st
 from beirnl import registry
 from beirnl.errors import ConfigError
 from beirnl.llm.mock import FAULTS, MockLlm
-from beirnl.llm.protocol import Answer
+from beirnl.llm.protocol import Answer, in_order
 from beirnl.schema import ANSWERS, CORPUS, TRANSLATED
 from beirnl.specs import CheckSpec, LlmSpec, TranslationSpec
-from beirnl.translation import answers_table, checked_table, requests_for
+from beirnl.translation import answers_table, asks_for, checked_table
 from beirnl.translation.parsing import parse
 from beirnl.translation.prompts import read_template, render
 
 MOCK = LlmSpec(engine="mock")
 TAGS = "Translate to {target_language}: <title> {title} </title> <body> {text} </body>"
 LINE = 'form = "completion"\nstop = ["\\n"]\n---\nEnglish: {title} | {text}\nDutch:\n'
+OBJECT = 'json = ["title", "text"]\n---\nTranslate to {target_language}: {"title": {title}, "text": {text}}\n'
 PROMPTS = ["paper-document", "few-shot-nl"]
 
 
@@ -29,6 +32,15 @@ def table(*texts):
     """Rows out of (title, text) pairs."""
     rows = [(n, f"d{n}", title, text) for n, (title, text) in enumerate(texts)]
     return pa.table(list(zip(*rows, strict=True)), names=CORPUS.names).cast(CORPUS)
+
+
+def requests_for(rows, settings, attempt=0):
+    return [one.request for asks in asks_for(rows, settings, lambda text: True, attempt) for one in asks]
+
+
+def answered(rows, settings, attempt=0):
+    asks = asks_for(rows, settings, lambda text: True, attempt)
+    return answers_table(rows, asks, in_order(MockLlm(MOCK), [one.request for row in asks for one in row]))
 
 
 def request(template, title="", text="", kind="document", **fields):
@@ -72,6 +84,33 @@ def test_a_row_without_a_title_is_its_text_alone_on_one_line():
     assert request(LINE, title="a | b", text="c | d").prompt == "English: a - b | c | d\nDutch:"
 
 
+def test_a_json_prompt_shows_texts_as_json_strings():
+    asked = request(OBJECT, title='say "hi"', text="a\n{title} \\ é")
+    assert asked.json_fields == ("title", "text")
+    shown = asked.messages[0][1].removeprefix("Translate to Dutch: ")
+    assert json.loads(shown) == {"title": 'say "hi"', "text": "a\n{title} \\ é"}
+
+
+@pytest.mark.parametrize(("prompt", "kind"), [("json-query", "query"), ("json-document", "document")])
+def test_the_json_prompts_name_languages_and_domain(prompt, kind):
+    asked = requests_for(table(("T", "x y")), spec(prompt, kind, target_language="fy"))[0]
+    first = asked.messages[0][1].partition("\n")[0]
+    assert all(name in first for name in ("from English to", "Frisian", "Scientific domain"))
+    assert asked.json_fields == (("title", "text") if kind == "document" else ("text",))
+
+
+def test_a_bare_source_is_the_text_alone_and_titles_are_asked_by_themselves():
+    template = read_template("bare", registry.prompt("bare"), "document")
+    assert not template.with_title and read_template("own", TAGS, "document").with_title
+    asked = requests_for(table(("Statins", "They lower {title}.")), spec("bare"))
+    assert [one.prompt for one in asked] == ["Statins", "They lower {title}."]
+    assert all(one.messages is None for one in asked)
+
+
+def test_a_bare_source_may_have_a_prefix():
+    assert request('form = "source"\n---\n<2nl> {text}', text="cat").prompt == "<2nl> cat"
+
+
 def test_braces_in_texts_are_text():
     asked = request(TAGS, title="{text}", text="{title} {0} {{x}} {domain} \\1 \\g<0>")
     assert asked.messages[0][1].endswith(
@@ -94,6 +133,10 @@ def test_line_ends_of_prompt_and_text_do_not_matter(ends):
         ('form = "poem"\n---\n{text}', "query", r"own\.txt: form: .*"),
         ("stops = []\n---\n{text}", "query", r"own\.txt: stops: .*use form, stop"),
         ("form = \n---\n{text}", "query", r"own\.txt: not TOML"),
+        ('form = "source"\n---\n{title} {text}', "document", r"own\.txt: .*\{title\}; use \{text\}"),
+        ('form = "source"\njson = ["text"]\n---\n{text}', "query", r"own\.txt: json: .*leave json out"),
+        ('json = ["text"]\n---\n{title} {text}', "document", r"own\.txt: json: .*field 'title'"),
+        ('json = ["body"]\n---\n{text}', "query", r"own\.txt: json\.0: "),
     ],
 )
 def test_a_prompt_file_with_a_mistake_is_named(template, kind, says):
@@ -171,10 +214,74 @@ def test_one_line_comes_back_apart(answer, titled, expected):
     assert parse(answer, read_template("own", LINE, "document"), titled=titled) == expected
 
 
-@given(st.text(), st.booleans(), st.sampled_from([TAGS, LINE]))
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ('{"title": "T", "text": "B"}', ("T", "B", ())),
+        ('```json\n{"title": "T", "text": "B"}\n```', ("T", "B", ())),
+        ('Here it is:\n{"title": "T", "text": "B"}\nAnything else?', ("T", "B", ())),
+        ('{"title": "S", "text": "A"}\n{"title": "T", "text": "B"}', ("T", "B", ())),
+        ('Set {a}: {"text": "B {1}", "title": " T ", "note": 3}', ("T", "B {1}", ())),
+        ('{"title": "T", "text": "a\nb \\u00e9 \\ud83d\\ude00 \\"c\\""}', ("T", 'a\nb é 😀 "c"', ())),
+        ('{"title": "T", "text": "half \\ud83d"}', ("T", "half �", ())),
+        ('{"title": "", "text": "B"}', ("", "B", ("title-lost",))),
+        ("", ("", "", ())),
+    ],
+)
+def test_json_comes_back_apart(answer, expected):
+    assert parse(answer, read_template("own", OBJECT, "document"), titled=True) == expected
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '{"title": "T", "text": "cut sho',
+        '{"title": "T"}',
+        '{"title": "T", "text": 5}',
+        '{"title": "T", "text": null}',
+        '{"title": ["T"], "text": "B"}',
+        '["T", "B"]',
+        "T: B",
+        "{" * 5000,
+        '{"a":' * 5000,
+        "__import__('os').getcwd()",
+    ],
+)
+def test_malformed_json_is_named(answer):
+    parsed = parse(answer, read_template("own", OBJECT, "document"), titled=True)
+    assert parsed == ("", answer, ("malformed",))
+
+
+def test_a_row_without_a_title_needs_none_in_json():
+    template = read_template("own", OBJECT, "document")
+    for answer in ('{"title": "", "text": "B"}', '{"title": null, "text": "B"}', '{"text": "B"}'):
+        assert parse(answer, template, titled=False) == ("", "B", ())
+
+
+ASKED = "Translate to Dutch the QUERY from the X domain. Provide only the translation. QUERY: kat"
+EXAMPLE = (
+    " Thee zetten | Kook het water en giet het op de bladeren. Wacht vier minuten voordat u de thee drinkt."
+)
+JSON_LINE = "Keep names, numbers and web addresses. Answer with one JSON object that has the field"
+
+
+@pytest.mark.parametrize(
+    ("prompt", "kind", "answer"),
+    [
+        ("paper-query", "query", ASKED),
+        ("few-shot-nl", "document", EXAMPLE),
+        ("json-query", "query", json.dumps({"text": f'{JSON_LINE} "text", and nothing else. kat'})),
+    ],
+)
+def test_what_is_repeated_from_the_prompt_is_markup(prompt, kind, answer):
+    template = read_template(prompt, registry.prompt(prompt), kind)
+    assert "markup" in parse(answer, template, titled=False).problems
+
+
+@given(st.text(), st.booleans(), st.sampled_from([TAGS, LINE, OBJECT]))
 def test_any_answer_can_be_parsed(answer, titled, template):
     title, text, problems = parse(answer, read_template("own", template, "document"), titled=titled)
-    assert set(problems) <= {"title-lost", "preamble"}
+    assert set(problems) <= {"title-lost", "preamble", "malformed"}
     assert title == title.strip() and text == text.strip()
 
 
@@ -190,16 +297,14 @@ ROWS = (
 
 
 def through_the_mock(rows, settings):
-    return checked_table(
-        answers_table(rows, MockLlm(MOCK).generate(requests_for(rows, settings))), settings, CheckSpec()
-    )
+    return checked_table(rows, answered(rows, settings), settings, CheckSpec())
 
 
 @pytest.mark.parametrize("prompt", PROMPTS)
 def test_as_many_rows_come_out_as_went_in_with_the_same_ids(prompt):
     rows = table(*ROWS)
-    answers = answers_table(rows, MockLlm(MOCK).generate(requests_for(rows, spec(prompt))))
-    result = checked_table(answers, spec(prompt), CheckSpec())
+    answers = answered(rows, spec(prompt))
+    result = checked_table(rows, answers, spec(prompt), CheckSpec())
     assert answers.schema == ANSWERS
     assert result.schema == TRANSLATED
     for name in ("row", "id"):
@@ -225,16 +330,17 @@ def test_a_fault_ends_in_its_status_and_never_in_an_empty_row(fault, prompt):
 
 def test_a_fault_planted_once_is_gone_on_the_second_attempt():
     rows, settings = table(("", f"{ROWS[1][1]} [[fault:empty:once]]")), spec("few-shot-nl")
-    answers = [MockLlm(MOCK).generate(requests_for(rows, settings, attempt)) for attempt in (0, 1)]
     statuses = [
-        checked_table(answers_table(rows, one), settings, CheckSpec())["status"][0].as_py() for one in answers
+        checked_table(rows, answered(rows, settings, attempt), settings, CheckSpec())["status"][0].as_py()
+        for attempt in (0, 1)
     ]
     assert statuses == ["empty", "ok"]
 
 
 def test_answers_must_be_as_many_as_rows():
+    rows = table(*ROWS[:2])
     with pytest.raises(ValueError, match="1 answers for 2 rows"):
-        answers_table(table(*ROWS[:2]), [Answer("x", "stop")])
+        answers_table(rows, asks_for(rows, spec("paper-document"), lambda text: True), [Answer("x", "stop")])
 
 
 def test_missing_texts_are_empty_texts():

@@ -1,6 +1,6 @@
-"""Stages on text: import of a retrieval set, translation, checks."""
+"""Stages that import a retrieval set, or a parallel text."""
 
-from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 
 import polars as pl
@@ -10,14 +10,11 @@ from pydantic import Field
 
 from beirnl.datasets import beir, importing
 from beirnl.errors import DataError
-from beirnl.schema import ANSWERS, CORPUS, QRELS, QUERIES, TRANSLATED
-from beirnl.specs import CheckSpec, Spec, TranslationSpec
-from beirnl.stages.base import Inputs, Task, Unit
+from beirnl.schema import CORPUS, QRELS, QUERIES
+from beirnl.specs import Spec
+from beirnl.stages.base import Unit
 from beirnl.store.artifacts import OpenPart
-from beirnl.store.journal import Journal
-from beirnl.store.keys import digest, spec_fields
 from beirnl.store.parquet import read_table
-from beirnl.store.workspace import Workspace
 
 
 class CorpusSpec(Spec):
@@ -37,18 +34,19 @@ class JudgedSpec(Spec):
     folder: Path = Field(exclude=True)
 
 
-class ChecksSpec(Spec):
-    """Checks on what a translation answered."""
+class LinesSpec(Spec):
+    """A file with one segment a line: known by its content, found at ``file``."""
 
-    checks: CheckSpec
-    translation: TranslationSpec
+    sha256: str
+    limit: int | None = None
+    file: Path = Field(exclude=True)
 
 
 def import_corpus(unit: Unit) -> None:
     """``corpus.jsonl`` into shards by content; one unit, a part per shard."""
     spec = unit.task.spec
     assert isinstance(spec, CorpusSpec)
-    path = spec.folder / "corpus.jsonl"
+    path = beir.corpus_path(spec.folder)
     parts = [unit.out.open() for _ in range(spec.shards)]
     writers = [pq.ParquetWriter(part.path, CORPUS, compression="zstd") for part in parts]
 
@@ -121,52 +119,18 @@ def import_qrels(unit: Unit) -> None:
     unit.out.write(table, QRELS)
 
 
-def shards(spec: Spec, inputs: Inputs) -> int:
-    """A unit per shard of the rows that go in."""
-    return len(inputs["rows"].parts)
-
-
-def translation_pool(spec: TranslationSpec, inputs: Mapping[str, str]) -> str:
-    """One pool per engine and model, for documents and queries of all datasets."""
-    return digest(spec_fields(spec.llm))
-
-
-def load_translator(task: Task) -> object:
-    """The LLM of a translation."""
-    from beirnl.llm import load_llm
-
-    assert isinstance(task.spec, TranslationSpec)
-    return load_llm(task.spec.llm, threads=task.runtime.worker_threads)
-
-
-def translate(unit: Unit) -> None:
-    """Ask the LLM for every row of a shard, through the journal; no row is dropped."""
-    from beirnl.llm.asking import ask
-    from beirnl.translation import answers_table, requests_for
-
+def import_lines(unit: Unit) -> None:
+    """The lines of one side of a parallel text; a line's number (from 1) is its identifier."""
     spec = unit.task.spec
-    assert isinstance(spec, TranslationSpec)
-    rows = unit.inputs["rows"].read(unit.number)
-    folder = Workspace(unit.task.workspace).journal / digest(spec_fields(spec.llm))
-    number_of_shards = len(unit.inputs["rows"].parts)
-    with Journal(folder, unit.number, number_of_shards, unit.out.attempt) as journal:
-        answers, asked = ask(unit.resource, requests_for(rows, spec), spec.llm.model, journal, unit.number)
-    unit.out.rows_in = rows.num_rows
-    unit.out.count("asked", asked)
-    unit.out.count("prompt tokens", sum(answer.prompt_tokens for answer in answers))
-    unit.out.count("completion tokens", sum(answer.completion_tokens for answer in answers))
-    unit.out.write(answers_table(rows, answers), ANSWERS)
-
-
-def check(unit: Unit) -> None:
-    """Judge every answer of a shard; what cannot be used keeps its source text, with its status."""
-    from beirnl.translation import checked_table
-
-    spec = unit.task.spec
-    assert isinstance(spec, ChecksSpec)
-    answers = unit.inputs["rows"].read(unit.number)
-    table = checked_table(answers, spec.translation, spec.checks)
-    unit.out.rows_in = answers.num_rows
-    for status in table["status"].to_pylist():
-        unit.out.count(status)
-    unit.out.write(table, TRANSLATED)
+    assert isinstance(spec, LinesSpec)
+    with spec.file.open(encoding="utf-8-sig", newline="\n") as file:
+        try:
+            lines = [line.strip() for line in islice(file, spec.limit)]
+        except UnicodeDecodeError as error:
+            raise DataError("is not UTF-8", where=spec.file, remedy="re-encode the file") from error
+    if not lines:
+        raise DataError("holds no lines", where=spec.file, remedy="check the path")
+    ids = [str(number) for number in range(1, len(lines) + 1)]
+    columns = [list(range(len(lines))), ids, [""] * len(lines), lines]
+    unit.out.rows_in = len(lines)
+    unit.out.write(pa.table(columns, schema=CORPUS), CORPUS)

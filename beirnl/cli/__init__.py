@@ -1,0 +1,73 @@
+"""The command line. Commands only join what other modules do; anything heavy is imported by the command that
+needs it, so that ``--help`` and ``plan`` answer at once."""
+
+import os
+import sys
+from typing import Annotated, NoReturn
+
+import typer
+
+from beirnl import __version__
+from beirnl.cli import audit, publish, run, show, translate  # noqa: F401 - their commands join the application
+from beirnl.cli.app import app
+from beirnl.errors import BeirnlError
+
+__all__ = ["app", "main"]
+
+_INTERRUPTED = 130  # as a shell counts a process that SIGINT ended
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Entry point: errors are one line on standard error and exit code 2; ``--debug`` shows the traceback."""
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    debug = "--debug" in arguments
+    arguments = [argument for argument in arguments if argument != "--debug"]
+    _speak_utf8()
+    try:
+        app(arguments, prog_name="beirnl")
+    except SystemExit as end:
+        if end.code == _INTERRUPTED:
+            print("interrupted; run the same command again to go on", file=sys.stderr)
+        raise
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except (BeirnlError, OSError) as error:
+        if debug:
+            raise
+        place = f"{error.filename}: " if isinstance(error, OSError) and error.filename else ""
+        what = error.strerror if isinstance(error, OSError) and error.strerror else error
+        _fail(f"{place}{what}")
+
+
+def _speak_utf8() -> None:
+    """Read and write UTF-8 whatever the locale; a stream that is closed stands for one without content."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123
+        else:
+            stream.reconfigure(encoding="utf-8", errors="surrogateescape" if mode == "r" else "replace")
+
+
+def _fail(message: str) -> NoReturn:
+    """Say what is wrong and leave at once: threads of native libraries may abort a slow end."""
+    print(f"error: {message}", file=sys.stderr)
+    sys.stderr.flush()
+    os._exit(2)
+
+
+def _version(value: bool) -> None:
+    if value:
+        print(f"beirnl {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show it.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    pass

@@ -1,0 +1,5 @@
+"""``python -m beirnl.cli``: the command line, where no script is installed."""
+
+from beirnl.cli import main
+
+main()

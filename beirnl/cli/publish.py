@@ -1,0 +1,62 @@
+"""The command that publishes: a translated set as a BEIR folder and in the hub's layout, proven, uploaded."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from beirnl.cli.app import Exp, app, load
+from beirnl.errors import ConfigError
+
+
+@app.command()
+def publish(
+    experiment: Exp,
+    to: Annotated[
+        Path, typer.Option("--to", metavar="DIR", help="Folder for the published sets.", show_default=False)
+    ],
+    dataset: Annotated[
+        list[str] | None, typer.Option("--dataset", metavar="NAME", help="Only this dataset (repeatable).")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False,
+    licence: Annotated[
+        str | None,
+        typer.Option("--licence", metavar="SPDX", help="Licence of a dataset that the registry lacks."),
+    ] = None,
+    push: Annotated[
+        str | None,
+        typer.Option(
+            "--push",
+            metavar="ORG/NAME",
+            help="Upload to the hub (token in HF_TOKEN); of several sets each to ORG/NAME-DATASET.",
+        ),
+    ] = None,
+    public: Annotated[bool, typer.Option("--public", help="Make a pushed set public.")] = False,
+) -> None:
+    """Write translated sets as BEIR folders and in the hub's layout, and prove them by reading them back.
+
+    DIR/DATASET-LANGUAGE holds `beir` and `hub`; it appears only when the proof has succeeded. What is there
+    already and was made from the same rows is proven again; anything else there is refused without --force.
+    """
+    from beirnl import publish as publishing
+    from beirnl.pipeline import Pipeline
+    from beirnl.publish import card, hub
+
+    if public and not push:
+        raise ConfigError("makes public what is pushed", where="--public", remedy="add --push ORG/NAME")
+    pipeline = Pipeline.of(load(experiment))
+    sets = publishing.sets(publishing.translations(pipeline, dataset or ()))
+    names = {name: parts[0].dataset for name, parts in sets.items()}
+    targets = hub.repositories(push, names) if push else {}
+    for name in names.values() if public else ():
+        if card.licence_of(name, licence) == card.UNKNOWN:
+            raise ConfigError(f"the licence of {name!r} is unknown", where="--public", remedy="add --licence")
+    done = []
+    for name, parts in sets.items():
+        made = publishing.publish(name, parts, to, force=force, licence=licence)
+        counts = ", ".join(f"{made.total(what):,} {what}" for what in ("documents", "queries", "judgements"))
+        print(f"{name}: {counts}; {'written and proven' if made.written else 'proven again'}: {made.folder}")
+        done.append(made)
+    for name, made in zip(sets, done, strict=True):
+        if name in targets:
+            print(f"{name}: pushed to {hub.push(made.hub, targets[name], public)}")

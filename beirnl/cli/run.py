@@ -1,0 +1,185 @@
+"""Commands that plan and run an experiment."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from beirnl.cli.app import Exp, app, console, load, progress_of_terminal
+from beirnl.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from beirnl.config import Experiment
+    from beirnl.executors import Executor
+    from beirnl.graph import Node
+    from beirnl.pipeline import Pipeline, Status
+
+
+@app.command()
+def plan(
+    experiment: Exp,
+    estimate: Annotated[
+        bool,
+        typer.Option(
+            "--estimate", help="Count requests and tokens, and predict money and hours of the translation."
+        ),
+    ] = False,
+) -> None:
+    """Show the stages, what is done and what is pending, from manifests alone.
+
+    `--estimate` imports the sources first, where that is not done yet, and asks no model.
+    """
+    from beirnl.pipeline import Pipeline
+
+    loaded = load(experiment)
+    if estimate:
+        _show_estimate(loaded)
+    else:
+        _show_plan(Pipeline.of(loaded).plan())
+
+
+def _show_estimate(experiment: "Experiment") -> None:
+    from beirnl import cost, estimating
+    from beirnl.pipeline import Pipeline
+
+    if experiment.translation is None:
+        raise ConfigError("has no [translation] to estimate", where=experiment.file)
+    with progress_of_terminal() as progress:
+        pipeline = Pipeline.of(experiment, progress)
+        wanted = estimating.sources(pipeline)
+        if any(status.state != "done" for status in pipeline.plan(wanted)):
+            run_nodes(pipeline, None, wanted)
+        found = estimating.forecast(pipeline)
+    console().print(cost.table(found.rows, found.currency))
+    for line in found.notes:
+        print(line)
+
+
+@app.command()
+def run(
+    experiment: Exp,
+    only: Annotated[str | None, typer.Option(metavar="STAGE", help="This stage, and what it needs.")] = None,
+    address: Annotated[
+        str | None,
+        typer.Option(metavar="auto|HOST:PORT", help="Run on this Ray cluster instead of this machine."),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Workers per pool (instead of the file's).")
+    ] = None,
+) -> None:
+    """Run what is pending; a run that was killed goes on where it stood, with any number of workers."""
+    from beirnl.pipeline import Pipeline
+
+    loaded = load(experiment)
+    if workers:
+        runtime = loaded.runtime.model_copy(update={"workers": workers})
+        loaded = loaded.model_copy(update={"runtime": runtime})
+    with progress_of_terminal() as progress:
+        pipeline = Pipeline.of(loaded, progress)
+        run_nodes(pipeline, address, pipeline.wanted(only))
+    if only is None:
+        _write_reports(pipeline)
+
+
+@app.command()
+def status(experiment: Exp) -> None:
+    """Show how far a run is; also while it runs, from another terminal."""
+    from beirnl.pipeline import Pipeline
+    from beirnl.store.lease import Lease
+
+    pipeline = Pipeline.of(load(experiment))
+    _show_plan(pipeline.plan(), pipeline)
+    if pipeline.workspace.is_running():
+        holder = Lease.holder(pipeline.workspace.lease_path) or {}
+        print(f"running: process {holder.get('pid')} on {holder.get('host')}")
+    else:
+        print("not running")
+    _show_spending(pipeline)
+
+
+def _show_spending(pipeline: "Pipeline") -> None:
+    """What the translations have cost, where anything is paid for, and what max_cost leaves."""
+    from beirnl.spending import Spending
+
+    translation = pipeline.experiment.translation
+    if translation is None:
+        return
+    spending = Spending.of(pipeline.experiment, pipeline.graph, pipeline.workspace)
+    found = [spending.totals(llm) for llm in spending.prices]
+    answers, tokens = sum(t.answers for t in found), sum(t.prompt_tokens + t.completion_tokens for t in found)
+    line = f"answers in the journal: {answers:,} ({tokens:,} tokens)"
+    if any(price.input or price.output for price in spending.prices.values()):
+        spent = spending.money()
+        line += f", {spent:.2f} {spending.currency} spent"
+        if translation.max_cost:
+            line += f", {max(0.0, translation.max_cost - spent):.2f} of {translation.max_cost:.2f} left"
+    print(line)
+
+
+def run_nodes(pipeline: "Pipeline", address: str | None, nodes: "Sequence[Node]") -> None:
+    """Make nodes on this machine or on a cluster, if any of them is not done."""
+    if all(status.state == "done" for status in pipeline.plan(nodes)):
+        pipeline.progress.say("everything is done already")
+        return
+    executor = _executor(pipeline.experiment, address)
+    try:
+        pipeline.run(executor, nodes=nodes)
+    finally:
+        executor.close()
+
+
+def _executor(experiment: "Experiment", address: str | None) -> "Executor":
+    if address is None and experiment.runtime.workers == 1:
+        from beirnl.executors.local import LocalExecutor
+
+        return LocalExecutor()
+    from beirnl.executors.cluster import RayExecutor
+
+    return RayExecutor(experiment.runtime, address)
+
+
+def _show_plan(states: "list[Status]", pipeline: "Pipeline | None" = None) -> None:
+    """A line per artifact: its stage, what it is for, and where it stands; with a pipeline also its pace."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for heading in ("stage", "dataset", "for", "key", "state"):
+        table.add_column(heading, no_wrap=True)
+    styles = {"done": "green", "stale": "red", "pending": "yellow", "waiting": "dim"}
+    for status in states:
+        node = status.node
+        state = f"[{styles[status.state]}]{_state(status, pipeline)}[/]"
+        table.add_row(node.stage, node.label, node.purpose, node.key[:8], state)
+    console().print(table)
+    done = sum(status.state == "done" for status in states)
+    print(f"{done} of {len(states)} artifacts are done")
+
+
+def _state(status: "Status", pipeline: "Pipeline | None") -> str:
+    from beirnl.progress import duration
+
+    if status.state == "stale":
+        return "stale: its input has changed"
+    if status.state != "pending":
+        return status.state
+    pace = pipeline.pace(status) if pipeline else None
+    more = f", {pace[0]:.0f} rows/s, {duration(pace[1])} left" if pace else ""
+    return f"{status.done} of {status.units} units done{more}"
+
+
+def _write_reports(pipeline: "Pipeline") -> None:
+    """Leave Markdown, JSON and HTML in the workspace, and show the table."""
+    from beirnl.evaluation import page, records, text
+    from beirnl.reporting import gather
+    from beirnl.store.files import disk_errors
+
+    found = gather(pipeline)
+    folder = pipeline.workspace.report_folder(pipeline.experiment.name)
+    with disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "report.md").write_text(text.to_markdown(found), encoding="utf-8")
+        (folder / "report.json").write_text(records.to_json(found.records), encoding="utf-8")
+        page.write_page(folder / "report.html", found)
+    text.show(found, console())
+    print(f"report: {folder / 'report.html'} (also report.md, report.json)")

@@ -1,0 +1,39 @@
+"""The experiment file: TOML, strictly typed; an unknown key is an error that names the nearest valid one.
+
+What enters the keys of artifacts is resolved from here into :mod:`beirnl.specs`; ``Runtime`` never does.
+"""
+
+from beirnl.config.experiment import Experiment
+from beirnl.config.loading import load_experiment
+from beirnl.config.paths import PACKAGE, expand, nearest, resolve_path
+from beirnl.config.sections import (
+    Bm25System,
+    DatasetConfig,
+    DenseSystem,
+    EngineConfig,
+    ParallelConfig,
+    PriceConfig,
+    RerankSystem,
+    Runtime,
+    System,
+    TranslationConfig,
+)
+
+__all__ = [
+    "PACKAGE",
+    "Bm25System",
+    "DatasetConfig",
+    "DenseSystem",
+    "EngineConfig",
+    "Experiment",
+    "ParallelConfig",
+    "PriceConfig",
+    "RerankSystem",
+    "Runtime",
+    "System",
+    "TranslationConfig",
+    "expand",
+    "load_experiment",
+    "nearest",
+    "resolve_path",
+]

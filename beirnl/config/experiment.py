@@ -1,0 +1,75 @@
+"""A whole experiment file, and how its tables must agree."""
+
+from pathlib import Path
+
+from pydantic import Field, model_validator
+
+from beirnl.config.paths import expand, nearest, resolve_path
+from beirnl.config.sections import (
+    NAME,
+    DatasetConfig,
+    EvaluationConfig,
+    ParallelConfig,
+    RerankSystem,
+    Runtime,
+    Section,
+    System,
+    TranslationConfig,
+)
+
+
+class Experiment(Section):
+    """A whole experiment file."""
+
+    name: str = Field(pattern=NAME)
+    workspace: str = "workspace"
+    notes: tuple[str, ...] = ()
+    dataset: tuple[DatasetConfig, ...] = ()
+    parallel: tuple[ParallelConfig, ...] = ()
+    translation: TranslationConfig | None = None
+    system: tuple[System, ...] = ()
+    evaluation: EvaluationConfig = EvaluationConfig()
+    runtime: Runtime = Runtime()
+    file: Path = Field(default=Path("experiment.toml"), exclude=True)
+
+    @model_validator(mode="after")
+    def _names(self) -> "Experiment":
+        if not self.dataset and not self.parallel:
+            raise ValueError("there is neither a [[dataset]] nor a [[parallel]]: nothing to do")
+        if not self.system and not self.translation:
+            raise ValueError("there is neither a system nor a translation: nothing to do")
+        if self.parallel and not self.translation:
+            raise ValueError("[[parallel]] compares translations with references: add [translation]")
+        _unique([d.name for d in self.dataset] + [p.name for p in self.parallel], "dataset")
+        systems = [s.name for s in self.system]
+        _unique(systems, "system")
+        datasets = [d.name for d in self.dataset]
+        users = [*self.system, *([self.translation] if self.translation else [])]
+        for user in users:
+            for name in user.datasets or ():
+                _known(name, datasets, "dataset")
+        for position, system in enumerate(self.system):
+            if isinstance(system, RerankSystem):
+                _known(system.first, systems[:position], "first stage (a system above it)")
+        return self
+
+    @property
+    def workspace_path(self) -> Path:
+        """The workspace, against the folder of the experiment file."""
+        return resolve_path(self.workspace, self.file)
+
+    @property
+    def workspace_is_relative(self) -> bool:
+        """Whether the file names the workspace by a relative path."""
+        return not Path(expand(self.workspace, self.file)).is_absolute()
+
+
+def _unique(names: list[str], what: str) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"two {what}s are called {name!r}")
+
+
+def _known(name: str, names: list[str], what: str) -> None:
+    if name not in names:
+        raise ValueError(f"no {what} is called {name!r}{nearest(name, names)}")

@@ -1,0 +1,268 @@
+"""An estimate of requests, tokens, money and hours, each with a range.
+
+It multiplies what a sample says of a request by the number of requests. Ranges are combined at their ends
+(all that is uncertain at its low end, then all at its high end), so they are wider than an interval of
+95 %, not narrower.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from beirnl.cost.prices import Price, money
+from beirnl.errors import DataError
+
+#: Name of the row that sums the others.
+TOTAL = "total"
+
+_Z = 1.96  # half width of a 95 % interval, in standard errors
+
+
+class Range(NamedTuple):
+    """A predicted number: lowest, likeliest, highest."""
+
+    low: float
+    mid: float
+    high: float
+
+    def __add__(self, other: object) -> "Range":
+        """Both ends of two ranges added: they are not taken to be independent."""
+        if not isinstance(other, Range):
+            return NotImplemented
+        return Range(*(a + b for a, b in zip(self, other, strict=True)))
+
+    def times(self, other: "Range") -> "Range":
+        """The product of two ranges of numbers that are not negative."""
+        return Range(*(a * b for a, b in zip(self, other, strict=True)))
+
+
+class Factor(NamedTuple):
+    """A number that an estimate multiplies by, with its range and where it is from, for people."""
+
+    low: float
+    mid: float
+    high: float
+    origin: str
+
+
+#: Tokens of a translation for one token of its source, where no answer has been measured.
+EXPANSION = Factor(1.0, 1.3, 1.6, "assumed")
+#: Requests of the repair ladder for each first request, where none have been measured.
+REPAIRS = Factor(0.0, 0.05, 0.15, "assumed")
+
+
+class Speed(NamedTuple):
+    """What decides how long it takes; without any of it, hours are unknown.
+
+    Attributes:
+        measured: completion tokens per second of all workers together, from earlier runs.
+        requests_per_minute, tokens_per_minute: the provider's limits; tokens of prompt and completion.
+    """
+
+    measured: Factor | None = None
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+
+
+#: Nothing is known: hours are not estimated.
+NO_SPEED = Speed()
+
+
+class SetSample(NamedTuple):
+    """The queries or documents of one dataset: how many, and a random sample of their requests.
+
+    Attributes:
+        dataset: its name.
+        kind: ``query`` or ``document``.
+        requests: distinct requests; one that an earlier set also makes belongs to that.
+        known: how many of them are answered in the journal.
+        prompt_tokens: of each sampled request, prompt included, by the model's tokenizer.
+        source_tokens: of the text to be translated in the same requests.
+    """
+
+    dataset: str
+    kind: str
+    requests: int
+    known: int
+    prompt_tokens: Sequence[float]
+    source_tokens: Sequence[float]
+
+
+class EstimateRow(NamedTuple):
+    """What the rest of one set will take; ``money`` is None without a price, ``hours`` if unknown.
+
+    Attributes:
+        dataset, kind: the set; ``total`` for their sum.
+        requests, known: distinct requests, and those already answered.
+        to_ask: requests still to be made, repairs included.
+        prompt_tokens, completion_tokens: of those.
+        money: in the price's currency.
+        hours: of a run.
+    """
+
+    dataset: str
+    kind: str
+    requests: int
+    known: int
+    to_ask: Range
+    prompt_tokens: Range
+    completion_tokens: Range
+    money: Range | None
+    hours: Range | None
+
+
+def measured_expansion(source_tokens: Sequence[int], completion_tokens: Sequence[int]) -> Factor:
+    """Tokens of a translation for one of its source, from requests that are answered.
+
+    Raises:
+        DataError: there are no answers, or none of the sources has a token.
+    """
+    return _ratio(completion_tokens, source_tokens, f"measured on {len(source_tokens):,} answers")
+
+
+def measured_repairs(repairs: Sequence[int]) -> Factor:
+    """Requests of the repair ladder for each first request, from how many each of the finished rows took.
+
+    The high end is at least 3 over the number of rows: the bound when none has been seen (the rule of three).
+
+    Raises:
+        DataError: there are no rows.
+    """
+    found = _ratio(repairs, [1] * len(repairs), f"measured on {len(repairs):,} rows")
+    return found._replace(high=max(found.high, 3 / len(repairs)))
+
+
+def measured_speed(completion_tokens: Sequence[int], seconds: Sequence[float], workers: int = 1) -> Factor:
+    """Completion tokens per second of all workers, from the units of work of earlier runs.
+
+    The low end is not below the slowest unit.
+
+    Args:
+        completion_tokens: that each unit made.
+        seconds: that it took on one worker.
+        workers: that will run.
+
+    Raises:
+        DataError: there are no units, or they took no time.
+    """
+    one = _ratio(completion_tokens, seconds, f"measured on {len(seconds):,} units of work")
+    rates = [made / took for made, took in zip(completion_tokens, seconds, strict=True) if took > 0]
+    low = max(one.low, min(rates))
+    return Factor(low * workers, one.mid * workers, one.high * workers, one.origin)
+
+
+def _ratio(above: Sequence[float], below: Sequence[float], origin: str) -> Factor:
+    """A ratio of sums with its 95 % normal interval (Cochran 1977, section 6.4); one pair has no interval."""
+    y, x = np.asarray(above, np.float64), np.asarray(below, np.float64)
+    if len(y) != len(x) or not x.sum() > 0:
+        raise DataError("there is nothing to measure a rate on", remedy="run a sample first")
+    ratio = float(y.sum() / x.sum())
+    spread = float(np.sqrt(((y - ratio * x) ** 2).sum() / max(len(x) - 1, 1)))
+    half = _Z * spread / math.sqrt(len(x)) / float(x.mean())
+    return Factor(max(0.0, ratio - half), ratio, ratio + half, origin)
+
+
+def estimate(
+    samples: Sequence[SetSample],
+    price: Price | None,
+    *,
+    batch: bool = False,
+    expansion: Factor = EXPANSION,
+    repairs: Factor = REPAIRS,
+    speed: Speed = NO_SPEED,
+) -> list[EstimateRow]:
+    """What the rest of the work will take: one row per set, and their total as the last.
+
+    A set's mean request has the 95 % normal interval of its sample, with the correction for a finite
+    population; a repair counts as one more request like it. Completions are the source's tokens times
+    ``expansion``.
+
+    Args:
+        samples: the sets.
+        price: None: nothing is paid per token.
+        batch: whether the provider's batch mode is used: its discount holds, its rate limits do not.
+        expansion: tokens of a translation for one of its source.
+        repairs: requests of the repair ladder for each first request.
+        speed: what decides the hours.
+
+    Raises:
+        DataError: the sample of a set with requests to be made has fewer than two (nor all) of them.
+    """
+    rows = [_row(one, price, batch, expansion, repairs, speed) for one in samples]
+    return [*rows, _sum(rows, price is not None)]
+
+
+def _row(
+    one: SetSample, price: Price | None, batch: bool, expansion: Factor, repairs: Factor, speed: Speed
+) -> EstimateRow:
+    left = max(0, one.requests - one.known)
+    attempts = Range(*(1 + end for end in repairs[:3]))
+    to_ask = Range(left, left, left).times(attempts)
+    prompt = _total(one, one.prompt_tokens, left).times(attempts)
+    source = _total(one, one.source_tokens, left).times(attempts)
+    completion = source.times(Range(*expansion[:3]))
+    paid = None
+    if price is not None:
+        ends = zip(prompt, completion, strict=True)
+        paid = Range(*(money(asked, answered, price, batch) for asked, answered in ends))
+    return EstimateRow(
+        dataset=one.dataset,
+        kind=one.kind,
+        requests=one.requests,
+        known=one.known,
+        to_ask=to_ask,
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        money=paid,
+        hours=_hours(to_ask, prompt, completion, speed, batch),
+    )
+
+
+def _total(one: SetSample, tokens: Sequence[float], left: int) -> Range:
+    """Tokens of all ``left`` requests, from a sample of them."""
+    size = len(tokens)
+    if left == 0:
+        return Range(0.0, 0.0, 0.0)
+    if size < min(2, left):
+        raise DataError(
+            f"{size} of {left:,} requests are in the sample",
+            where=f"{one.dataset}, {one.kind}",
+            remedy="sample at least two of them",
+        )
+    values = np.asarray(tokens, np.float64)
+    mean = float(values.mean())
+    unseen = math.sqrt(max(0.0, 1 - size / left))
+    half = _Z * float(values.std(ddof=1)) / math.sqrt(size) * unseen if size > 1 else 0.0
+    return Range(left * max(0.0, mean - half), left * mean, left * (mean + half))
+
+
+def _hours(to_ask: Range, prompt: Range, completion: Range, speed: Speed, batch: bool) -> Range | None:
+    """The longest of what the measured speed and the rate limits say; None if there is neither."""
+    bounds = []
+    if (rate := speed.measured) is not None:
+        per_second = (rate.high, rate.mid, rate.low)  # the quickest goes with the least work
+        ends = zip(completion, per_second, strict=True)
+        bounds.append(Range(*(tokens / one / 3600 if one else math.inf for tokens, one in ends)))
+    if speed.requests_per_minute and not batch:
+        bounds.append(Range(*(count / speed.requests_per_minute / 60 for count in to_ask)))
+    if speed.tokens_per_minute and not batch:
+        bounds.append(Range(*(count / speed.tokens_per_minute / 60 for count in prompt + completion)))
+    return Range(*map(max, zip(*bounds, strict=True))) if bounds else None
+
+
+def _sum(rows: Sequence[EstimateRow], priced: bool) -> EstimateRow:
+    zero = Range(0.0, 0.0, 0.0)
+    hours = [row.hours for row in rows if row.hours is not None]
+    return EstimateRow(
+        TOTAL,
+        "",
+        sum(row.requests for row in rows),
+        sum(row.known for row in rows),
+        sum((row.to_ask for row in rows), zero),
+        sum((row.prompt_tokens for row in rows), zero),
+        sum((row.completion_tokens for row in rows), zero),
+        sum((row.money for row in rows if row.money), zero) if priced else None,
+        sum(hours, zero) if len(hours) == len(rows) else None,
+    )

@@ -1,0 +1,164 @@
+"""Units whose questions go into batch files instead of to an engine: what `beirnl translate --write-batch` runs.
+
+A unit that has all its answers in the journal is committed; one that has not stays pending, and its requests
+are written. Requests are named by the journal range of their shard and by their key, so that their results
+find their place in the journal again.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from beirnl.errors import BeirnlError, DataError
+from beirnl.executors import Done
+from beirnl.executors.local import LocalExecutor
+from beirnl.llm.asking import Asker, Usage, entry_of
+from beirnl.llm.batch.files import BatchFileWriter, read_results
+from beirnl.llm.protocol import Answer, Request
+from beirnl.specs import LlmSpec
+from beirnl.stages import STAGES
+from beirnl.stages.base import Task, Unit, execute
+from beirnl.stages.translate import llm_of
+from beirnl.store.journal import Journal
+from beirnl.store.keys import digest
+
+
+class _DeferredError(BeirnlError):
+    """The answers are not there yet."""
+
+
+@dataclass
+class _Collector(Asker):
+    """Writes what it is asked into batch files."""
+
+    executor: "DeferredExecutor | None" = None
+
+    def new_answers(self, pending: Mapping[str, Request]) -> Iterator[tuple[str, Answer]]:
+        """Write the requests; there are no answers yet."""
+        assert self.executor is not None
+        for key, request in pending.items():
+            self.executor.write(self.spec, _custom_id(self.journal, key), request)
+        raise _DeferredError(f"{len(pending)} requests are to be answered first")
+
+
+class _Nothing:
+    """No engine: what is asked is written."""
+
+    def generate(self, requests: Sequence[Request]) -> Iterator[tuple[int, Answer]]:
+        """Never called: a collector takes the requests first."""
+        raise NotImplementedError
+
+
+@dataclass
+class _Resource:
+    executor: "DeferredExecutor"
+
+    def asker(self, unit: Unit, llm: LlmSpec, journal: Journal, watch: Callable[[Usage], None]) -> Asker:
+        """As :meth:`beirnl.stages.translate.Translator.asker`."""
+        return _Collector(_Nothing(), llm, journal, unit.number, watch, executor=self.executor)
+
+
+class DeferredExecutor(LocalExecutor):
+    """Runs units in this process, and writes the requests of those that lack answers into ``folder``.
+
+    Attributes:
+        requests: how many were written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder
+        self._writers: dict[LlmSpec, BatchFileWriter] = {}
+        self.requests = 0
+
+    def run(self, tasks: Sequence[Task], done: Done) -> None:
+        """Run the tasks in order; those that must wait for answers are left pending."""
+        if not tasks or not STAGES[tasks[0].stage].asks:
+            super().run(tasks, done)
+            return
+        stage, llm = STAGES[tasks[0].stage], llm_of(tasks[0].spec)
+        if llm not in self._writers:
+            self._writers[llm] = BatchFileWriter(self._folder, llm, f"requests-{len(self._writers)}")
+        for task in tasks:
+            try:
+                done(task, execute(stage, task, _Resource(self)))
+            except _DeferredError:
+                continue
+
+    def write(self, llm: LlmSpec, name: str, request: Request) -> None:
+        """Write a request."""
+        self._writers[llm].add(name, request)
+        self.requests += 1
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that were written; whole after :meth:`close`."""
+        return [path for writer in self._writers.values() for path in writer.paths]
+
+    def close(self) -> None:
+        """Put the files in place."""
+        super().close()
+        for writer in self._writers.values():
+            writer.close()
+
+
+def _custom_id(journal: Journal, key: str) -> str:
+    """Journal folder, range of buckets and key: at most 64 characters."""
+    return f"{journal.folder.name}-{journal.low:x}-{journal.high:x}-{key}"
+
+
+class _Origin(NamedTuple):
+    folder: str
+    low: int
+    high: int
+
+
+def read_batch(results: Path, journal: Path) -> tuple[int, dict[str, int]]:
+    """Take the results of batch files into the journal.
+
+    Args:
+        results: folder with the provider's result files.
+        journal: the workspace's journal.
+
+    Returns:
+        How many answers were new, and how many requests have none, by reason.
+
+    Raises:
+        DataError: a line that is no result, or none of this project's.
+    """
+    failed: Counter[str] = Counter()
+    found: dict[_Origin, dict[str, Answer]] = {}
+    for name, result in read_results(results):
+        origin, key = _read_custom_id(name, results)
+        if isinstance(result, str):
+            failed[result] += 1
+        else:
+            found.setdefault(origin, {}).setdefault(key, result)
+    new = sum(_append(journal / o.folder, o.low, o.high, answers) for o, answers in found.items())
+    return new, dict(failed)
+
+
+def _append(folder: Path, low: int, high: int, answers: dict[str, Answer]) -> int:
+    """Append answers that the journal lacks."""
+    known = Journal(folder, low, high, "").known(answers)
+    fresh = {key: answer for key, answer in answers.items() if key not in known}
+    if fresh:
+        writer = f"batch{digest(sorted(fresh))[:8]}"
+        with Journal(folder, low, high, writer) as journal:
+            for key, answer in fresh.items():
+                journal.append(entry_of(key, answer))
+    return len(fresh)
+
+
+def _read_custom_id(name: str, results: Path) -> tuple[_Origin, str]:
+    try:
+        folder, low, high, key = name.split("-")
+        return _Origin(folder, int(low, 16), int(high, 16)), key
+    except ValueError:
+        raise DataError(
+            f"custom_id {name!r} is none that --write-batch has given",
+            where=results,
+            remedy="give the folder with the results of files written by --write-batch",
+        ) from None

@@ -1,0 +1,195 @@
+"""The OpenAI-compatible engine: any server of that API, asked by many requests at once.
+
+Threads that call :meth:`OpenAiLlm.generate` share one event loop in a thread of its own. There each request
+is a task; a new one starts when another ends, oldest call first, so that the server is kept busy across the
+ends of calls.
+"""
+
+import asyncio
+import copy
+import threading
+from collections import deque
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+from beirnl.errors import BeirnlError, EngineError
+from beirnl.llm.http.client import Client
+from beirnl.llm.protocol import Answer, Request, Surroundings
+from beirnl.specs import LlmSpec
+
+T = TypeVar("T")
+
+
+class OpenAiLlm:
+    """A model behind an OpenAI-compatible API.
+
+    Args:
+        spec: model, server and decoding parameters.
+        surroundings: share of the server's rate limits.
+
+    Raises:
+        ConfigError: no model, or a ``base_url`` that is not a URL.
+        PrerequisiteError: the key is not in the environment.
+        EngineError: the server cannot be reached, or refuses the key.
+    """
+
+    def __init__(self, spec: LlmSpec, surroundings: Surroundings) -> None:
+        self._client = Client(spec, surroundings.share)
+        self._pump = _Pump(self._client, spec.server.in_flight)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="openai", daemon=True)
+        self._thread.start()
+        try:
+            self._run(self._client.open())
+        except BaseException:
+            self.close()
+            raise
+
+    def generate(self, requests: Sequence[Request]) -> Iterator[tuple[int, Answer]]:
+        """Answers as they come; see :class:`beirnl.llm.protocol.LLM`.
+
+        If the caller stops early, what is not answered is cancelled. At most ``in_flight`` answers of a call
+        wait to be taken; then it sends no more.
+
+        Raises:
+            EngineError: no request can be answered; every call that is under way raises it.
+        """
+        call = _Call(requests)
+        self._soon(self._pump.admit, call)
+        try:
+            for _ in requests:
+                item = call.answers.get()
+                if isinstance(item, BaseException):
+                    raise _copied(item)
+                if call.held:
+                    self._soon(self._pump.start)
+                yield item
+        finally:
+            if call.unfinished:
+                with suppress(EngineError):  # closed: nothing is under way
+                    self._soon(self._pump.drop, call)
+
+    def close(self) -> None:
+        """Cancel what is under way and end the connections; a call that waits raises an EngineError."""
+        if self._loop.is_closed():
+            return
+        self._run(self._pump.stop(EngineError("the engine was closed")))
+        self._run(self._client.close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def _soon(self, function: Any, *arguments: Any) -> None:
+        try:
+            self._loop.call_soon_threadsafe(function, *arguments)
+        except RuntimeError as error:  # the loop has ended
+            raise EngineError("the engine was closed") from error
+
+
+class _Call:
+    """One call of ``generate``: what is left to send, what is under way, and the answers that wait.
+
+    Attributes:
+        answers: ``(place, answer)`` pairs, or the error that ends the call.
+        held: nothing is sent until the caller has taken more answers.
+    """
+
+    def __init__(self, requests: Sequence[Request]) -> None:
+        self.waiting = deque(enumerate(requests))
+        self.tasks: set[asyncio.Task[None]] = set()
+        self.answers: SimpleQueue[tuple[int, Answer] | BaseException] = SimpleQueue()
+        self.held = False
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether there is something that dropping the call would cancel."""
+        return bool(self.waiting or self.tasks)
+
+
+class _Pump:
+    """Starts requests; its methods run in the loop's thread.
+
+    Args:
+        client: answers one request.
+        limit: most requests under way at once.
+    """
+
+    def __init__(self, client: Client, limit: int) -> None:
+        self._client, self._limit = client, limit
+        self._calls: list[_Call] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._failed: BaseException | None = None
+
+    def admit(self, call: _Call) -> None:
+        """Take in a new call."""
+        if self._failed:
+            call.answers.put(self._failed)
+            return
+        self._calls.append(call)
+        self.start()
+
+    def start(self) -> None:
+        """Start as many requests as there is room for."""
+        while len(self._tasks) < self._limit and (call := self._next()):
+            place, request = call.waiting.popleft()
+            task = asyncio.get_running_loop().create_task(self._answer(call, place, request))
+            call.tasks.add(task)
+            self._tasks.add(task)
+            task.add_done_callback(partial(self._ended, call))
+
+    def drop(self, call: _Call) -> None:
+        """Forget a call, and cancel what is under way for it."""
+        call.waiting.clear()
+        for task in call.tasks:
+            task.cancel()
+        self._calls = [other for other in self._calls if other is not call]
+
+    async def stop(self, error: BaseException) -> None:
+        """End all calls with this error, and those that come later."""
+        self._fail(error)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _next(self) -> _Call | None:
+        """The oldest call with something to send whose caller keeps up."""
+        for call in self._calls:
+            if call.waiting:
+                call.held = True  # before looking: the caller looks at it after taking an answer
+                if call.answers.qsize() < self._limit:
+                    call.held = False
+                    return call
+        return None
+
+    async def _answer(self, call: _Call, place: int, request: Request) -> None:
+        call.answers.put((place, await self._client.answer(request)))
+
+    def _ended(self, call: _Call, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        call.tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error:
+            self._fail(error)
+        elif not call.unfinished:
+            self.drop(call)
+        self.start()
+
+    def _fail(self, error: BaseException) -> None:
+        """End all calls; the first error is what they and later ones raise."""
+        self._failed = self._failed or error
+        for call in list(self._calls):
+            call.answers.put(self._failed)
+            self.drop(call)
+
+
+def _copied(error: BaseException) -> BaseException:
+    """The error for one thread among several: each has its own traceback."""
+    if isinstance(error, BeirnlError):
+        return copy.copy(error)
+    failed = EngineError(f"the engine failed ({type(error).__name__}: {error})")
+    failed.__cause__ = error
+    return failed

@@ -1,0 +1,81 @@
+"""What an experiment has found so far, gathered from its artifacts into an evaluation report."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from beirnl.evaluation.measures import parse
+from beirnl.evaluation.records import Report, Timing
+from beirnl.graph import Evaluation, Node
+from beirnl.pipeline import Pipeline
+from beirnl.reporting import scores, translations
+
+__all__ = ["gather"]
+
+
+def gather(pipeline: Pipeline) -> Report:
+    """The report of what is finished; what is pending is a warning."""
+    states = pipeline.plan()
+    finished = {status.node.key for status in states if status.state == "done"}
+    evaluations = [e for e in pipeline.graph.evaluations if e.node.key in finished]
+    pending = len(states) - len(finished)
+    warnings = (
+        [f"{pending} of {len(states)} artifacts are not finished; run the experiment"] if pending else []
+    )
+    nodes = [node for node in pipeline.graph.nodes.values() if node.key in finished]
+    warnings += [
+        f"{node.label}: {line}"
+        for node in nodes
+        for receipt in node.artifact(pipeline.workspace).receipts()
+        for line in receipt.warnings
+    ]
+    warnings += _cut_short(evaluations) + _missing_parts(pipeline, evaluations)
+    values = scores.scores(pipeline, evaluations)
+    back = translations.back_translation(pipeline, values)
+    return Report(
+        name=pipeline.experiment.name,
+        records=list(scores.records(pipeline, evaluations)),
+        translations=dict(translations.outcomes(pipeline, finished)),
+        quality=dict(translations.qualities(pipeline, finished)),
+        back_translation=back,
+        warnings=[*warnings, *(back.warnings if back else ())],
+        runs=[scores.run_file(pipeline, evaluation) for evaluation in evaluations],
+        scores=values,
+        notes=list(pipeline.experiment.notes),
+        timings=list(_timings(pipeline, nodes)),
+    )
+
+
+def _cut_short(evaluations: Sequence[Evaluation]) -> list[str]:
+    """Measures that look deeper than a system's run goes."""
+    lines: dict[str, None] = {}
+    for evaluation in evaluations:
+        spec: Any = evaluation.node.spec
+        for measure in parse(spec.measures):
+            depth = evaluation.system.depth
+            if measure.cutoff and measure.cutoff > depth:
+                name = evaluation.system.name
+                lines[
+                    f"{measure.name} of {name} sees {depth} hits a query; raise depth to {measure.cutoff}"
+                ] = None
+    return list(lines)
+
+
+def _missing_parts(pipeline: Pipeline, evaluations: Sequence[Evaluation]) -> list[str]:
+    """Parts of a dataset that are expected and not there."""
+    lines = []
+    for dataset, expected in pipeline.graph.expected_parts.items():
+        found = {evaluation.part for evaluation in evaluations if evaluation.dataset == dataset}
+        missing = [part for part in expected if part not in found]
+        if missing and found:
+            lines.append(f"{dataset}: incomplete without {', '.join(missing)}")
+    return lines
+
+
+def _timings(pipeline: Pipeline, nodes: Sequence[Node]) -> Iterator[Timing]:
+    """Seconds and units by stage and dataset."""
+    work: dict[tuple[str, str], list[float]] = {}
+    for node in nodes:
+        seconds = [receipt.seconds for receipt in node.artifact(pipeline.workspace).receipts()]
+        work.setdefault((node.stage, node.label), []).extend(seconds)
+    for (stage, label), seconds in work.items():
+        yield Timing(stage, label, sum(seconds), len(seconds))

@@ -1,0 +1,157 @@
+"""Numbers of finished evaluations, with their conditions, and the files with their runs."""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+import polars as pl
+
+from beirnl.evaluation.measures import mean_of_parts, summarise
+from beirnl.evaluation.records import Conditions, Record, RunFile
+from beirnl.graph import Evaluation, Node
+from beirnl.pipeline import Pipeline
+from beirnl.specs import TranslationSpec
+from beirnl.store.artifacts import Artifact
+from beirnl.store.keys import digest
+
+
+def _artifact(pipeline: Pipeline, node: Node) -> Artifact:
+    return node.artifact(pipeline.workspace)
+
+
+def _per_query(pipeline: Pipeline, evaluation: Evaluation) -> pl.DataFrame:
+    frame = pl.from_arrow(_artifact(pipeline, evaluation.node).read(0))
+    assert isinstance(frame, pl.DataFrame)
+    return frame
+
+
+def scores(pipeline: Pipeline, evaluations: Sequence[Evaluation]) -> pl.DataFrame | None:
+    """Values per query: columns dataset, language, system, query_id, measure, value."""
+    frames = [
+        _per_query(pipeline, e).select(
+            pl.lit(e.dataset).alias("dataset"),
+            pl.lit(e.language).alias("language"),
+            pl.lit(e.system.name).alias("system"),
+            pl.col("query_id") if not e.part else pl.concat_str(pl.lit(e.part + "/"), "query_id"),
+            "measure",
+            "value",
+        )
+        for e in evaluations
+    ]
+    return pl.concat(frames) if frames else None
+
+
+def _identity(evaluation: Evaluation) -> tuple[str, str, str]:
+    return evaluation.dataset, evaluation.language, evaluation.system.name
+
+
+def records(pipeline: Pipeline, evaluations: Sequence[Evaluation]) -> Iterator[Record]:
+    """One record per dataset, language, system and measure; a dataset in parts has the mean of its parts."""
+    for identity, group in groupby(sorted(evaluations, key=_identity), key=_identity):
+        members = list(group)
+        summaries = {e.part: _summary(pipeline, e) for e in members}
+        expected = pipeline.graph.expected_parts.get(identity[0]) or ("",)
+        conditions = _conditions(pipeline, members)
+        for measure in summaries[members[0].part]["measure"]:
+            rows = {part: _row(frame, measure) for part, frame in summaries.items()}
+            yield Record(
+                dataset=identity[0],
+                language=identity[1],
+                system=identity[2],
+                measure=measure,
+                value=mean_of_parts({part: row["mean"] for part, row in rows.items()}, expected),
+                queries=sum(row["queries"] for row in rows.values()),
+                without_relevant=sum(row["without_relevant"] for row in rows.values()),
+                value_with_relevant=mean_of_parts(
+                    {part: row["mean_with_relevant"] for part, row in rows.items()}, expected
+                ),
+                conditions=conditions,
+            )
+
+
+def _row(frame: pl.DataFrame, measure: str) -> dict[str, Any]:
+    return frame.filter(pl.col("measure") == measure).row(0, named=True)
+
+
+def _summary(pipeline: Pipeline, evaluation: Evaluation) -> pl.DataFrame:
+    return summarise(_per_query(pipeline, evaluation), _artifact(pipeline, evaluation.qrels).table())
+
+
+def _conditions(pipeline: Pipeline, members: Sequence[Evaluation]) -> Conditions:
+    first = members[0]
+    contents = [
+        _artifact(pipeline, node).manifest.content for e in members for node in (e.corpus, e.queries, e.qrels)
+    ]
+    return Conditions(
+        dataset_hash=digest(contents),
+        self_matches="removed" if first.remove_self_matches else "kept",
+        averaging="parts" if first.part else "queries",
+        versions=_artifact(pipeline, first.node).manifest.versions,
+        **_search_conditions(first.node.inputs["run"]),
+        **_translation_conditions(first.corpus),
+    )
+
+
+def first_translation(rows: Node) -> TranslationSpec | None:
+    """How translated rows were asked for at first; None for imported ones."""
+    node: Node | None = rows
+    while node and node.stage != "translate":
+        node = node.inputs.get("rows")
+    spec = node.spec if node else None
+    return spec if isinstance(spec, TranslationSpec) else None
+
+
+def _translation_conditions(corpus: Node) -> dict[str, Any]:
+    """What turned the source into this language; nothing for an original."""
+    translation = first_translation(corpus)
+    if translation is None:
+        return {}
+    model = translation.llm.model
+    return {
+        "translated_from": translation.source_language,
+        "translation_engine": translation.llm.engine,
+        "translation_model": model and model.name,
+        "translation_revision": model and f"{model.source} {model.revision}",
+        "translation_prompt": translation.prompt,
+    }
+
+
+def _search_conditions(run: Node) -> dict[str, Any]:
+    """Conditions that the stage of a run brings with it."""
+    spec: Any = run.spec
+    if run.stage == "search-bm25":
+        bm25 = spec.bm25
+        return {
+            "search": "bm25",
+            "profile": bm25.profile,
+            "analyzer": bm25.analyzer,
+            "k1": bm25.k1,
+            "b": bm25.b,
+            "depth": spec.depth,
+        }
+    if run.stage == "search-exact":
+        model_spec, search = run.inputs["rows"].spec.encoder, {"search": "exact"}  # type: ignore[attr-defined]
+    else:
+        first = run.inputs["run"]
+        model_spec, search = (
+            spec.reranker,
+            {"search": "rerank", "first": first.purpose, "method": spec.reranker.kind},
+        )
+    return {
+        **search,
+        "model": model_spec.model.name,
+        "source": model_spec.model.source,
+        "revision": model_spec.model.revision,
+        "dtype": model_spec.dtype,
+        "query_prompt": model_spec.query_prompt or None,
+        "document_prompt": model_spec.document_prompt or None,
+        "depth": spec.depth,
+    }
+
+
+def run_file(pipeline: Pipeline, evaluation: Evaluation) -> RunFile:
+    """Where the ranking of an evaluation lies."""
+    artifact = _artifact(pipeline, evaluation.node)
+    dataset = "/".join(filter(None, (evaluation.dataset, evaluation.part)))
+    path = artifact.directory / artifact.parts[1].file
+    return RunFile(dataset, evaluation.language, evaluation.system.name, str(path))

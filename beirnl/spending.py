@@ -1,0 +1,90 @@
+"""What an experiment has spent on answers, and what its workers may still spend.
+
+Spent is what the journal holds: the answers that these engines have given in this workspace, for whatever
+experiment. An engine that runs on one's own machines costs nothing here unless it is given a price.
+"""
+
+import uuid
+from dataclasses import dataclass
+
+from beirnl.config import EngineConfig, Experiment
+from beirnl.cost import Price, price_of
+from beirnl.cost import money as price_for
+from beirnl.graph import Graph
+from beirnl.llm import ENGINES
+from beirnl.specs import LlmSpec
+from beirnl.stages import STAGES
+from beirnl.stages.base import Allowance
+from beirnl.stages.translate import journal_folder, llm_of
+from beirnl.store.journal import Totals, totals
+from beirnl.store.workspace import Workspace
+
+_FREE = Price(input=0.0, output=0.0)
+
+
+@dataclass(frozen=True)
+class Spending:
+    """The engines of an experiment with their prices, and the journal that tells what they have cost.
+
+    Args:
+        workspace: where the journal is.
+        prices: price per engine.
+    """
+
+    workspace: Workspace
+    prices: dict[LlmSpec, Price]
+
+    @classmethod
+    def of(cls, experiment: Experiment, graph: Graph, workspace: Workspace) -> "Spending":
+        """The spending of an experiment.
+
+        Raises:
+            ConfigError: an engine that is paid for has no price.
+        """
+        llms = {llm_of(n.spec): None for n in graph.nodes.values() if STAGES[n.stage].asks}
+        return cls(workspace, {llm: price_of_llm(experiment, llm) for llm in llms})
+
+    @property
+    def currency(self) -> str:
+        """Of the first engine."""
+        return str(next((price.currency for price in self.prices.values()), _FREE.currency))
+
+    def totals(self, llm: LlmSpec) -> Totals:
+        """Answers and tokens that an engine has given."""
+        return totals(journal_folder(self.workspace, llm))
+
+    def money(self) -> float:
+        """Money spent so far, on all engines."""
+        return sum(
+            price_for(found.prompt_tokens, found.completion_tokens, price, ENGINES[llm.engine].deferred)
+            for llm, price in self.prices.items()
+            for found in [self.totals(llm)]
+        )
+
+    def allowance(self, llm: LlmSpec, money: float) -> Allowance:
+        """An allowance of ``money`` for one worker's next units."""
+        price, batch = self.prices[llm], ENGINES[llm.engine].deferred
+        a_token = price_for(1, 0, price, batch), price_for(0, 1, price, batch)
+        return Allowance(uuid.uuid4().hex[:8], money, *a_token)
+
+
+def price_of_llm(experiment: Experiment, llm: LlmSpec) -> Price:
+    """The price of an engine: what the file says, else the registry's; nothing for one's own machines.
+
+    Raises:
+        ConfigError: an API whose model has no price.
+    """
+    config = _config_of(experiment, llm)
+    given = Price(**config.price.model_dump()) if config and config.price else None
+    if not ENGINES[llm.engine].remote:
+        return given or _FREE
+    assert llm.model is not None
+    return price_of(llm.model.name, given)
+
+
+def _config_of(experiment: Experiment, llm: LlmSpec) -> EngineConfig | None:
+    """The table of the experiment file that an LLM comes from."""
+    translation = experiment.translation
+    tables = [translation, translation.second] if translation else []
+    name = llm.model and llm.model.name
+    return next((t for t in tables if t and t.engine in (llm.engine, "auto") and t.model == name), None)

@@ -1,0 +1,245 @@
+"""Stages that translate: ask, learn the length bounds, check, repair, compare with a reference."""
+
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+
+from beirnl.errors import BudgetError, DataError
+from beirnl.llm.asking import Asker, Usage
+from beirnl.schema import ANSWERS, BOUNDS, QUALITY, RATIOS, TRANSLATED
+from beirnl.specs import CheckSpec, LlmSpec, RepairSpec, Spec, TranslationSpec
+from beirnl.stages.base import Inputs, Task, Unit
+from beirnl.store.artifacts import Artifact
+from beirnl.store.journal import Journal, bucket_range
+from beirnl.store.keys import digest, spec_fields
+from beirnl.store.parquet import read_table
+from beirnl.store.workspace import Workspace
+
+
+class LengthsSpec(Spec):
+    """The translation whose length ratios are learned."""
+
+    translation: TranslationSpec
+
+
+class ChecksSpec(Spec):
+    """Checks on what a translation answered."""
+
+    checks: CheckSpec
+    translation: TranslationSpec
+
+
+class QualitySpec(Spec):
+    """Scores against a reference, with bootstrap intervals."""
+
+    seed: int = 7
+    resamples: int = 1000
+
+
+def llm_of(spec: Spec) -> LlmSpec:
+    """The LLM that a stage's spec asks: that of a translation, or of the rungs of a repair."""
+    if isinstance(spec, RepairSpec):
+        return spec.rungs[0].translation.llm
+    assert isinstance(spec, TranslationSpec)
+    return spec.llm
+
+
+def journal_folder(workspace: Workspace, llm: LlmSpec) -> Path:
+    """Where the answers of an LLM are kept, for all datasets."""
+    return workspace.journal / digest(spec_fields(llm))
+
+
+def shards(spec: Spec, inputs: Inputs) -> int:
+    """A unit per shard of the rows that go in."""
+    return len(inputs["rows"].parts)
+
+
+def llm_pool(spec: Spec, inputs: Mapping[str, str]) -> str:
+    """One pool per engine and model, for documents and queries of all datasets, first answers and repairs."""
+    return digest(spec_fields(llm_of(spec)))
+
+
+def units_in_flight(spec: Spec) -> int:
+    """As many units at once as keep the engine full across their ends."""
+    from beirnl.llm import ENGINES
+
+    return ENGINES[llm_of(spec).engine].units
+
+
+class Translator:
+    """What a worker keeps: the engine, and what the units of one group have spent on it."""
+
+    def __init__(self, task: Task) -> None:
+        from beirnl.llm import Surroundings, load_llm
+
+        spec, runtime = llm_of(task.spec), task.runtime
+        folder = journal_folder(Workspace(task.workspace), spec)
+        surroundings = Surroundings(runtime.worker_threads, runtime.gpus, 1 / runtime.workers, folder)
+        self.llm = load_llm(spec, surroundings)
+        self._spent: dict[str, float] = {}
+        self._lock = threading.Lock()
+
+    def asker(self, unit: Unit, llm: LlmSpec, journal: Journal, watch: Callable[[Usage], None]) -> Asker:
+        """The engine behind the journal of a unit."""
+        return Asker(self.llm, llm, journal, unit.number, watch)
+
+    def close(self) -> None:
+        """Let go of the engine."""
+        close = getattr(self.llm, "close", None)
+        if close:
+            close()
+
+    def spend(self, task: Task, money: float) -> None:
+        """Count money spent; BudgetError when the worker's allowance for this group is used up."""
+        allowance = task.allowance
+        assert allowance is not None
+        with self._lock:
+            spent = self._spent[allowance.group] = self._spent.get(allowance.group, 0.0) + money
+        if spent >= allowance.money:
+            raise BudgetError("the allowance of this worker is spent")
+
+
+def _asker(unit: Unit, journal: Journal, llm: LlmSpec) -> Asker:
+    """The engine behind the unit's journal; watches money and whether the run is being stopped."""
+    task, translator = unit.task, unit.resource
+    told = Usage()
+
+    def watch(usage: Usage) -> None:
+        unit.check_stop()
+        unit.out.tell(usage.asked)
+        if task.allowance:
+            new = Usage(
+                0, usage.prompt_tokens - told.prompt_tokens, usage.completion_tokens - told.completion_tokens
+            )
+            told.prompt_tokens, told.completion_tokens = usage.prompt_tokens, usage.completion_tokens
+            translator.spend(task, task.allowance.price_of(new.prompt_tokens, new.completion_tokens))
+
+    asker: Asker = translator.asker(unit, llm, journal, watch)
+    return asker
+
+
+def _journal(unit: Unit, llm: LlmSpec) -> Journal:
+    folder = journal_folder(Workspace(unit.task.workspace), llm)
+    return Journal(folder, *bucket_range(unit.number, len(unit.inputs["rows"].parts)), unit.out.attempt)
+
+
+def _count(unit: Unit, usage: Usage) -> None:
+    unit.out.count("asked", usage.asked)
+    unit.out.count("prompt tokens", usage.prompt_tokens)
+    unit.out.count("completion tokens", usage.completion_tokens)
+
+
+def translate(unit: Unit) -> None:
+    """Ask the LLM for every row of a shard, through the journal; no row is dropped."""
+    from beirnl.translation import answers_table, asks_for, piece_budget
+
+    spec = unit.task.spec
+    assert isinstance(spec, TranslationSpec)
+    rows = unit.inputs["rows"].read(unit.number)
+    asks = asks_for(rows, spec, piece_budget(spec))
+    with _journal(unit, spec.llm) as journal:
+        asker = _asker(unit, journal, spec.llm)
+        answers = asker.ask([ask.request for row in asks for ask in row])
+    unit.out.rows_in = rows.num_rows
+    unit.out.count("split", sum(len(row) > 1 for row in asks))
+    _count(unit, asker.usage)
+    unit.out.write(answers_table(rows, asks, answers), ANSWERS)
+
+
+def measure_lengths(unit: Unit) -> None:
+    """The length ratios of a shard, as a histogram."""
+    from beirnl.translation import length_histogram
+
+    spec = unit.task.spec
+    assert isinstance(spec, LengthsSpec)
+    answers = unit.inputs["rows"].read(unit.number)
+    counts = length_histogram(unit.inputs["source"].read(unit.number), answers, spec.translation)
+    unit.out.rows_in = answers.num_rows
+    unit.out.write(pa.table([counts], schema=RATIOS), RATIOS)
+
+
+def learn_lengths(unit: Unit) -> None:
+    """Bounds from the ratios of all shards: they do not depend on the order in which these were made."""
+    from beirnl.translation import learn_bounds
+
+    parts = [read_table(path)["count"].to_numpy() for path in Artifact(unit.task.directory).unit_paths()]
+    bounds = learn_bounds(np.sum(parts, axis=0))
+    row = {"low": [bounds.low], "high": [bounds.high], "rows": [bounds.rows]} if bounds else {}
+    unit.out.write(pa.table(row, schema=BOUNDS) if row else BOUNDS.empty_table(), BOUNDS)
+
+
+def check(unit: Unit) -> None:
+    """Judge every answer of a shard; what cannot be used keeps its source text, with its status."""
+    from beirnl.translation import bounds_of, checked_table
+
+    spec = unit.task.spec
+    assert isinstance(spec, ChecksSpec)
+    answers = unit.inputs["rows"].read(unit.number)
+    source = unit.inputs["source"].read(unit.number)
+    bounds = bounds_of(unit.inputs["lengths"].table())
+    _write_translated(unit, checked_table(source, answers, spec.translation, spec.checks, bounds))
+
+
+def repair(unit: Unit) -> None:
+    """Ask again for the rows of a shard that failed, rung by rung; the best attempt is kept."""
+    from beirnl.translation import bounds_of
+    from beirnl.translation.repair import Ladder
+
+    spec = unit.task.spec
+    assert isinstance(spec, RepairSpec)
+    checked = unit.inputs["rows"].read(unit.number)
+    source = unit.inputs["source"].read(unit.number)
+    ladder = Ladder(spec, bounds_of(unit.inputs["lengths"].table()), checked, source)
+    if ladder.failing():
+        llm = llm_of(spec)
+        with _journal(unit, llm) as journal:
+            asker = _asker(unit, journal, llm)
+            for rung in spec.rungs:
+                ladder.climb(rung, asker)
+        _count(unit, asker.usage)
+    _write_translated(unit, ladder.table())
+
+
+def _write_translated(unit: Unit, table: pa.Table) -> None:
+    unit.out.rows_in = table.num_rows
+    for status in table["status"].to_pylist():
+        unit.out.count(status)
+    for rung in table["repair"].to_pylist():
+        if rung:
+            unit.out.count(f"repaired: {rung}")
+    unit.out.write(table, TRANSLATED)
+
+
+def compare(unit: Unit) -> None:
+    """chrF and BLEU of a translation against a reference, segment by segment, by identifier."""
+    from beirnl.evaluation.quality import score, to_rows
+    from beirnl.schema import join_title_text
+
+    spec = unit.task.spec
+    assert isinstance(spec, QualitySpec)
+
+    def texts(name: Literal["rows", "reference"]) -> dict[str, str]:
+        rows = (row for table in unit.inputs[name].tables() for row in table.to_pylist())
+        return {row["id"]: join_title_text(row["title"], row["text"]) for row in rows}
+
+    ours, theirs = texts("rows"), texts("reference")
+    shared = [name for name in ours if theirs.get(name)]
+    if not shared:
+        raise DataError(
+            "translation and reference share no identifier",
+            where=unit.task.label,
+            remedy="give a reference with the ids of the source",
+        )
+    unit.out.rows_in = len(ours)
+    unit.out.count("without a reference", len(ours) - len(shared))
+    found = score(
+        [ours[name] for name in shared],
+        [theirs[name] for name in shared],
+        seed=spec.seed,
+        resamples=spec.resamples,
+    )
+    unit.out.write(pa.Table.from_pylist(to_rows(found), schema=QUALITY), QUALITY)

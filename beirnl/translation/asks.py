@@ -1,0 +1,154 @@
+"""What a row asks: one request, or several where it is too long for the model's window, and how the answers
+become one row again."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from beirnl.errors import ConfigError
+from beirnl.llm.protocol import Answer, FinishReason, Request
+from beirnl.specs import TranslationSpec
+from beirnl.translation.parsing import Parsed, parse
+from beirnl.translation.prompts import Template, read_template, render
+from beirnl.translation.splitting import Piece, split
+
+Texts = Sequence[tuple[str, str]]  # (title, text) per row
+
+_LEAST = 32  # tokens of source that a window must have room for
+_TITLE = "title"  # in place of a gap: this piece is the title, asked by itself
+
+
+class Ask(NamedTuple):
+    """A request for a piece of a row.
+
+    Attributes:
+        request: what to ask.
+        gap: the white space before the piece; ``title`` where the piece is the title by itself.
+    """
+
+    request: Request
+    gap: str
+
+
+def texts_of(table: pa.Table) -> list[tuple[str, str]]:
+    """Title and text of each row; a missing one is empty."""
+    columns = zip(table["title"].to_pylist(), table["text"].to_pylist(), strict=True)
+    return [(title or "", text or "") for title, text in columns]
+
+
+def piece_budget(spec: TranslationSpec) -> Callable[[str], bool]:
+    """Whether a text fits: prompt, source and answer stay within the model's window and ``max_tokens``.
+
+    Tokens are counted by the model's own tokenizer where it is there; a text of fewer bytes than the budget
+    has fewer tokens as well, and is not counted.
+
+    Raises:
+        ConfigError: the window has no room beside the prompt.
+    """
+    from beirnl.llm.local import counter
+
+    count = counter(spec.llm)
+    template = read_template(spec.prompt, spec.template, spec.kind)
+    overhead = count(_request(template, spec, "", "").last_text)
+    by_window = (spec.llm.max_model_len - overhead) / (1 + spec.expansion)
+    budget = int(min(by_window, spec.llm.max_tokens / spec.expansion))
+    if budget < _LEAST:
+        raise ConfigError(
+            f"the prompt takes {overhead} tokens, which leaves room for {max(budget, 0)} of a text "
+            f"(window {spec.llm.max_model_len}, answer {spec.llm.max_tokens})",
+            where=f"prompt {spec.prompt}",
+            remedy="raise max_model_len or max_tokens, or choose a shorter prompt or a larger model",
+        )
+    return lambda text: len(text) * 4 <= budget or len(text.encode()) <= budget or count(text) <= budget
+
+
+def asks_for(
+    table: pa.Table, spec: TranslationSpec, fits: Callable[[str], bool], attempt: int = 0
+) -> list[list[Ask]]:
+    """The requests of each row of ``table`` (schema ``CORPUS``), in its order.
+
+    Args:
+        table: queries or documents.
+        spec: prompt, languages, domain and decoding.
+        fits: whether a text is short enough to be asked in one piece.
+        attempt: from 0; a repair asks warmer and with more room.
+
+    Raises:
+        ConfigError: the prompt lacks a placeholder, or is written for another language.
+    """
+    return [asks_of(title, text, spec, fits, attempt) for title, text in texts_of(table)]
+
+
+def asks_of(
+    title: str, text: str, spec: TranslationSpec, fits: Callable[[str], bool], attempt: int = 0
+) -> list[Ask]:
+    """The requests of one row; its title goes with the first piece, or by itself if the prompt has no place
+    for it."""
+    template = read_template(spec.prompt, spec.template, spec.kind)
+    together = title if template.with_title else ""
+    whole = fits(f"{together} {text}" if together else text)
+    pieces = [Piece("", text)] if whole else split(text, fits)
+    asks = [
+        Ask(_request(template, spec, together if n == 0 else "", piece.text, attempt), piece.gap)
+        for n, piece in enumerate(pieces)
+    ]
+    if title.strip() and not template.with_title:
+        asks.insert(0, Ask(_request(template, spec, "", title, attempt), _TITLE))
+        if not text.strip():
+            del asks[1:]
+    return asks
+
+
+def asks_in_pieces(title: str, pieces: Sequence[Piece], spec: TranslationSpec, attempt: int) -> list[Ask]:
+    """The requests of a row whose title and pieces are asked one by one."""
+    template = read_template(spec.prompt, spec.template, spec.kind)
+    asks = [Ask(_request(template, spec, "", title, attempt), _TITLE)] if title.strip() else []
+    asks += [
+        Ask(_request(template, spec, "", piece.text, attempt), piece.gap) for piece in pieces if piece.text
+    ]
+    return asks
+
+
+def _request(template: Template, spec: TranslationSpec, title: str, text: str, attempt: int = 0) -> Request:
+    return render(
+        template,
+        title=title,
+        text=text,
+        domain=spec.domain,
+        source_language=spec.source_language,
+        target_language=spec.target_language,
+        llm=spec.llm,
+        attempt=attempt,
+    )
+
+
+def join(source: tuple[str, str], answers: Sequence[str], gaps: Sequence[str], template: Template) -> Parsed:
+    """One row out of the answers to its pieces.
+
+    Args:
+        source: title and text that were asked about.
+        answers, gaps: one per piece, as they were asked.
+        template: of the prompt.
+    """
+    titled = bool(source[0].strip())
+    if len(answers) == 1 and gaps[0] != _TITLE:
+        return parse(answers[0] or "", template, titled=titled)
+    title, text = "", ""
+    problems: dict[str, None] = {}
+    for place, (answer, gap) in enumerate(zip(answers, gaps, strict=True)):
+        has_title = titled and template.with_title and place == 0 and gap != _TITLE
+        piece = parse(answer or "", template, titled=has_title)
+        problems |= dict.fromkeys(piece.problems)
+        if gap == _TITLE:
+            title = piece.text or piece.title
+            continue
+        title = piece.title if has_title else title
+        text += (gap if text else "") + piece.text
+    return Parsed(title, text, tuple(problems))
+
+
+def worst(answers: Sequence[Answer]) -> FinishReason:
+    """How a row ended whose pieces ended so: an error or a cut in one is one of the whole."""
+    reasons = {answer.finish_reason for answer in answers}
+    return "error" if "error" in reasons else "length" if "length" in reasons else "stop"
