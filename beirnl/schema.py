@@ -24,7 +24,7 @@ ANSWERS = pa.schema(
         ("error", pa.string()),
     ]
 )
-#: Translated rows: CORPUS with the checks' verdict (``ok``, or names of failed checks joined by ``,``) and the
+#: Translated rows: CORPUS with the verdict of the checks (``ok``, or names of failed ones joined by ``,``) and the
 #: rung of the repair ladder that gave the text (empty: the first answer stands).
 TRANSLATED = pa.schema([*_TEXT, ("status", pa.string()), ("repair", pa.string())])
 #: How many translations of a dataset have which length ratio: ``count`` per bin of the log ratio.

@@ -5,7 +5,7 @@ nothing stops it. The stage reads shards, renders prompts, asks through the jour
 receipts. More requests run at once (--slots) than a shard has, so that the batch is full only if the end of a
 shard does not drain it.
 
-python benchmarks/vllm_throughput.py [--documents 240] [--shard 30] [--slots 64] [--tokens 64] [--runs 3]
+python benchmarks/vllm_throughput.py [--documents 240] [--shard 30] [--slots 32] [--tokens 56] [--runs 4]
 """
 
 import argparse
@@ -58,6 +58,7 @@ class Stage(LocalExecutor):
         super().run([task for task in tasks if task not in documents], done)
         if documents:
             self._load(STAGES[documents[0].stage], documents[0])
+            self.engines[0].generate(["warm up"] * 4, use_tqdm=False)
             self.empty_cache()
             begin = time.perf_counter()
             super().run(documents, done)
@@ -132,7 +133,7 @@ def main():
     )
     parser.add_argument("--corpus", type=Path, default=Path("../shared/data/scifact/corpus.jsonl"))
     for name, value in (
-        ("documents", 240), ("words", 24), ("shard", 30), ("slots", 64), ("tokens", 64), ("runs", 3)
+        ("documents", 240), ("words", 24), ("shard", 30), ("slots", 32), ("tokens", 56), ("runs", 4)
     ):  # fmt: skip
         parser.add_argument(f"--{name}", type=int, default=value)
     arguments = parser.parse_args()
@@ -141,8 +142,6 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         rows = write_set(folder, arguments.corpus, arguments)
-        through_stage(stage, folder, folder / "warm", arguments)
-        prompts = prompts_of(stage.tasks)
         pairs = []
 
         def ours(run):
@@ -150,10 +149,10 @@ def main():
 
         def peer(run):
             stage.empty_cache()
-            return in_one_call(made[0], prompts, arguments.tokens)
+            return in_one_call(made[0], prompts_of(stage.tasks), arguments.tokens)
 
         for run in range(arguments.runs):
-            order = (ours, peer) if run % 2 else (peer, ours)
+            order = (peer, ours) if run % 2 else (ours, peer)
             rates = {}
             for side in order:
                 tokens, seconds = side(run)
@@ -163,9 +162,8 @@ def main():
                     flush=True,
                 )
             pairs.append((rates[ours], rates[peer]))
-        print(
-            f"{rows} documents, {len(stage.tasks)} shards, {len(prompts)} prompts, {arguments.slots} at once"
-        )
+        shards, prompts = len(stage.tasks), len(prompts_of(stage.tasks))
+        print(f"{rows} documents, {shards} shards, {prompts} prompts, {arguments.slots} at once")
         print(f"LLM.generate {statistics.median(theirs for _, theirs in pairs):.1f} tokens/s")
         print(f"translate stage {statistics.median(own for own, _ in pairs):.1f} tokens/s")
         print(f"median of ratios {statistics.median(own / theirs for own, theirs in pairs):.3f}")

@@ -1,14 +1,15 @@
 """What the tests of whole translations share: sets, experiment files, a server whose model is the mock."""
 
+import io
 import json
-import os
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
+from unittest import mock
 
-import pytest
 from beir_folder import doc, query, write_beir
 from fault_server import FaultServer
 from support import ROOT
@@ -44,12 +45,12 @@ def write_set(folder: Path, corpus: Sequence[dict], queries: Sequence[str] = ("W
     return write_beir(folder, corpus, rows, [(row["_id"], corpus[0]["_id"], 1) for row in rows])
 
 
-def table(name: str, **settings: Any) -> str:
+def table(heading: str, /, **settings: Any) -> str:
     """A TOML table; nested dicts are tables of their own, ``price`` an inline one."""
-    inline, below = [f"[{name}]"], ""
+    inline, below = [f"[{heading}]"], ""
     for key, value in settings.items():
         if isinstance(value, dict) and key != "price":
-            below += table(f"{name}.{key}", **value)
+            below += table(f"{heading}.{key}", **value)
         else:
             inline.append(f"{key} = {_value(value)}")
     return "\n".join(inline) + "\n" + below
@@ -112,30 +113,28 @@ class Said(NamedTuple):
 
     @property
     def error(self) -> str:
-        """The only line of an error."""
+        """The one line of an error, which is the last."""
         (line,) = (line for line in self.err.splitlines() if line.startswith("error: "))
         assert self.err.endswith(f"{line}\n") and "Traceback" not in self.err and self.code == 2
         return line
 
 
-@pytest.fixture
-def command(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[..., Said]]:
-    """Runs the command line in this process: all of it but the end of the process."""
+def command(*arguments: object) -> Said:
+    """Run the command line in this process: all of it but the end of the process."""
     from beirnl.cli import main
 
-    def leave(code: int) -> None:
-        raise SystemExit(code)
-
-    def call(*arguments: object) -> Said:
-        capsys.readouterr()
-        code = 0
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    code: object = 0
+    nothing = io.TextIOWrapper(io.BytesIO())
+    patches = mock.patch("os._exit", _leave), mock.patch("sys.stdin", nothing)
+    with redirect_stdout(out), redirect_stderr(err), patches[0], patches[1]:
         try:
             main([str(argument) for argument in arguments])
         except SystemExit as end:
-            code = int(end.code or 0)
-        return Said(code, *capsys.readouterr())
+            code = end.code or 0
+    assert isinstance(code, int)
+    return Said(code, *(stream.buffer.getvalue().decode() for stream in (out, err)))
 
-    monkeypatch.setattr(os, "_exit", leave)
-    yield call
+
+def _leave(code: int) -> NoReturn:
+    raise SystemExit(code)

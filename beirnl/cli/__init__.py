@@ -8,7 +8,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from beirnl import __version__
-from beirnl.cli import audit, publish, run, show, translate  # noqa: F401 - their commands join the application
+from beirnl.cli import audit, publish, quality, run, show, translate  # noqa: F401 - their commands join
 from beirnl.cli.app import app
 from beirnl.errors import BeirnlError
 

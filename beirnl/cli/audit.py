@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from beirnl.cli.app import Exp, app, load
+from beirnl.cli.app import Exp, app, console, load
 
 audit_app = typer.Typer(
     no_args_is_help=True, help="Translations checked by people: draw a sample, label it, report."

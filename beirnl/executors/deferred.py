@@ -1,4 +1,4 @@
-"""Units whose questions go into batch files instead of to an engine: what `beirnl translate --write-batch` runs.
+"""Units whose questions go into batch files instead of to an engine: `beirnl translate --write-batch`.
 
 A unit that has all its answers in the journal is committed; one that has not stays pending, and its requests
 are written. Requests are named by the journal range of their shard and by their key, so that their results
@@ -9,13 +9,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from beirnl.errors import BeirnlError, DataError
 from beirnl.executors import Done
 from beirnl.executors.local import LocalExecutor
 from beirnl.llm.asking import Asker, Usage, entry_of
-from beirnl.llm.batch.files import BatchFileWriter, read_results
+from beirnl.llm.batch.files import BatchFileWriter, Origin, custom_id, read_results, split_custom_id
 from beirnl.llm.protocol import Answer, Request
 from beirnl.specs import LlmSpec
 from beirnl.stages import STAGES
@@ -35,11 +34,16 @@ class _Collector(Asker):
 
     executor: "DeferredExecutor | None" = None
 
+    @property
+    def origin(self) -> Origin:
+        """Where the answers will belong."""
+        return Origin(self.journal.folder.name, self.journal.low, self.journal.high)
+
     def new_answers(self, pending: Mapping[str, Request]) -> Iterator[tuple[str, Answer]]:
         """Write the requests; there are no answers yet."""
         assert self.executor is not None
         for key, request in pending.items():
-            self.executor.write(self.spec, _custom_id(self.journal, key), request)
+            self.executor.write(self.spec, custom_id(self.origin, key), request)
         raise _DeferredError(f"{len(pending)} requests are to be answered first")
 
 
@@ -104,17 +108,6 @@ class DeferredExecutor(LocalExecutor):
             writer.close()
 
 
-def _custom_id(journal: Journal, key: str) -> str:
-    """Journal folder, range of buckets and key: at most 64 characters."""
-    return f"{journal.folder.name}-{journal.low:x}-{journal.high:x}-{key}"
-
-
-class _Origin(NamedTuple):
-    folder: str
-    low: int
-    high: int
-
-
 def read_batch(results: Path, journal: Path) -> tuple[int, dict[str, int]]:
     """Take the results of batch files into the journal.
 
@@ -128,16 +121,17 @@ def read_batch(results: Path, journal: Path) -> tuple[int, dict[str, int]]:
     Raises:
         DataError: a line that is no result, or none of this project's.
     """
-    failed: Counter[str] = Counter()
-    found: dict[_Origin, dict[str, Answer]] = {}
+    failed: dict[str, str] = {}
+    found: dict[Origin, dict[str, Answer]] = {}
     for name, result in read_results(results):
         origin, key = _read_custom_id(name, results)
         if isinstance(result, str):
-            failed[result] += 1
+            failed.setdefault(name, result)
         else:
             found.setdefault(origin, {}).setdefault(key, result)
-    new = sum(_append(journal / o.folder, o.low, o.high, answers) for o, answers in found.items())
-    return new, dict(failed)
+            failed[name] = ""  # an answer counts, whatever else was said of the request
+    new = sum(_append(journal / o.journal, o.low, o.high, answers) for o, answers in found.items())
+    return new, dict(Counter(filter(None, failed.values())))
 
 
 def _append(folder: Path, low: int, high: int, answers: dict[str, Answer]) -> int:
@@ -152,10 +146,9 @@ def _append(folder: Path, low: int, high: int, answers: dict[str, Answer]) -> in
     return len(fresh)
 
 
-def _read_custom_id(name: str, results: Path) -> tuple[_Origin, str]:
+def _read_custom_id(name: str, results: Path) -> tuple[Origin, str]:
     try:
-        folder, low, high, key = name.split("-")
-        return _Origin(folder, int(low, 16), int(high, 16)), key
+        return split_custom_id(name)
     except ValueError:
         raise DataError(
             f"custom_id {name!r} is none that --write-batch has given",

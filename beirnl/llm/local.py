@@ -141,7 +141,7 @@ def token_ids(tokenizer: Any, request: Request) -> list[int]:
 
 @cache
 def source_window(spec: LlmSpec) -> int | None:
-    """Tokens that a source may have in a sequence-to-sequence model, where the answer has a window of its own.
+    """Tokens that a source may have in a sequence-to-sequence model, whose answer has a window of its own.
 
     None for a causal model: ``spec.max_model_len`` is for prompt and answer together.
 

@@ -18,7 +18,7 @@ from beirnl.llm.protocol import Answer, Request, Surroundings
 from beirnl.specs import LlmSpec
 
 _FAULT = re.compile(r"\s*\[\[fault:([a-z-]+)(?::([a-z]+))?\]\]")
-_SENTENCE = re.compile(r"[.!?](?=\s|$)")
+_SENTENCE = re.compile(r"[.!?](?=[\s\"]|$)")
 #: Which requests have a planted fault, by the word behind it: from the request and its source.
 _WHEN: dict[str, Callable[[Request, str], bool]] = {
     "": lambda request, source: True,

@@ -1,16 +1,17 @@
 """What is asked of an LLM and what it answers; the one protocol that all engines keep."""
 
 import hashlib
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-import msgspec
-
 from beirnl.specs import ModelRef
 
 FinishReason = Literal["stop", "length", "error"]
+
+_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +47,19 @@ class Request:
             sample: which of several answers to one request.
             attempt: which attempt, where earlier answers were rejected.
         """
-        asked = (
-            self.prompt,
-            self.messages,
-            self.max_tokens,
-            float(self.temperature),
-            self.stop,
-            self.json_fields,
-            (model.source, model.revision, model.recipe) if model else None,
-            sample,
-            attempt,
-        )
-        return hashlib.blake2b(msgspec.json.encode(asked), digest_size=16).hexdigest()
+        asked = {
+            "prompt": self.prompt,
+            "messages": self.messages,
+            "max_tokens": self.max_tokens,
+            "temperature": float(self.temperature),
+            "stop": self.stop,
+            "model": (model.source, model.revision, model.recipe) if model else None,
+            "sample": sample,
+            "attempt": attempt,
+        }
+        if self.json_fields:  # left out where it is empty: answers given before the field existed stay known
+            asked["json"] = self.json_fields
+        return hashlib.blake2b(_canonical(asked).encode("ascii"), digest_size=16).hexdigest()
 
     @property
     def last_text(self) -> str:

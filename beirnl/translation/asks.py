@@ -145,6 +145,8 @@ def join(source: tuple[str, str], answers: Sequence[str], gaps: Sequence[str], t
             continue
         title = piece.title if has_title else title
         text += (gap if text else "") + piece.text
+        if not piece.text:
+            problems["truncated"] = None  # the others may be so long that nothing else shows it
     return Parsed(title, text, tuple(problems))
 
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from beirnl.llm.batch import BatchFileWriter, custom_id, read_results, split_custom_id
+from beirnl.llm.batch import BatchFileWriter, Origin, custom_id, read_results, split_custom_id
 from beirnl.llm.protocol import Answer, Request
 from beirnl.registry import resolve_model
 from beirnl.specs import LlmSpec, ModelRef, Server
@@ -48,13 +48,17 @@ def exchanged(model_folder, tmp_path_factory):
     keys = [one.key(model) for one in asked]
     with BatchFileWriter(folder, spec) as writer:
         for number, (key, one) in enumerate(zip(keys, asked, strict=True)):
-            writer.add(custom_id(key, number), one)
+            writer.add(custom_id(Origin("engine", number, number + 1), key), one)
     (folder / "template.jinja").write_text(TEMPLATE)
     both = b"".join(path.read_bytes() for path in writer.paths)
     line = json.loads(both.split(b"\n")[0])
     wrong = [
-        line | {"custom_id": custom_id("e" * 32, 8), "body": line["body"] | {"model": "another"}},
-        line | {"custom_id": custom_id("f" * 32, 9), "url": "/v1/poems"},
+        line
+        | {
+            "custom_id": custom_id(Origin("engine", 8, 9), "e" * 32),
+            "body": line["body"] | {"model": "another"},
+        },
+        line | {"custom_id": custom_id(Origin("engine", 9, 10), "f" * 32), "url": "/v1/poems"},
     ]
     (folder / "all.in").write_bytes(both + b"".join(json.dumps(one).encode() + b"\n" for one in wrong))
     run_vllm(folder, model_folder)
@@ -95,7 +99,7 @@ def test_every_request_has_its_result(exchanged):
     results = dict(read_results(folder))
     assert {split_custom_id(name)[1] for name in results} == {*keys, "f" * 32, "e" * 32}
     for number, key in enumerate(keys[: len(SOURCES)]):
-        answer = results[custom_id(key, number)]
+        answer = results[custom_id(Origin("engine", number, number + 1), key)]
         assert isinstance(answer, Answer)
         assert answer.text.strip() and "\n" not in answer.text
         assert answer.finish_reason in ("stop", "length")
@@ -107,9 +111,9 @@ def test_what_vllm_refuses_is_a_reason(exchanged):
     keys, folder = exchanged
     results = dict(read_results(folder))
     for name, said in [
-        (custom_id(keys[-1], len(SOURCES)), "maximum context length"),
-        (custom_id("f" * 32, 9), "/v1/poems"),
-        (custom_id("e" * 32, 8), "another"),
+        (custom_id(Origin("engine", len(SOURCES), len(SOURCES) + 1), keys[-1]), "maximum context length"),
+        (custom_id(Origin("engine", 9, 10), "f" * 32), "/v1/poems"),
+        (custom_id(Origin("engine", 8, 9), "e" * 32), "another"),
     ]:
         assert isinstance(results[name], str)
         assert said in results[name]

@@ -5,9 +5,10 @@ import json
 import pytest
 
 from beirnl.errors import ConfigError, DataError
-from beirnl.llm.batch import BatchFileWriter, custom_id, read_results, split_custom_id
+from beirnl.llm.batch import BatchFileWriter, Origin, custom_id, read_results, split_custom_id
 from beirnl.llm.protocol import Answer, Request
 from beirnl.specs import LlmSpec, ModelRef, Server
+from beirnl.store.keys import digest
 
 
 def spec(**limits) -> LlmSpec:
@@ -44,17 +45,15 @@ def results(folder, *lines, name="out.jsonl") -> list:
     return list(read_results(folder))
 
 
-def test_a_custom_id_holds_key_and_bucket_and_fits_the_limit():
-    key = chat("a").key(None)
-    assert split_custom_id(custom_id(key)) == (None, key)
-    assert custom_id(key, 0x0A7) == f"0a7-{key}"
-    assert split_custom_id(custom_id(key, 4095)) == (4095, key)
-    assert len(custom_id(key, 4095)) <= 64
+def test_a_custom_id_holds_origin_and_key_and_fits_the_limit():
+    key, origin = chat("a").key(None), Origin(digest("engine"), 0xFF0, 0x1000)
+    assert split_custom_id(custom_id(origin, key)) == (origin, key)
+    assert len(custom_id(origin, key)) <= 64
 
 
-@pytest.mark.parametrize("name", ["", "zz-abc", "xyz-abc", "0a7-"])
+@pytest.mark.parametrize("name", ["", "zz-abc", "a-xyz-0-b", "a-0-1", "a-0-1-b-c"])
 def test_an_id_of_somebody_else_is_no_custom_id(name):
-    with pytest.raises(ValueError, match=r"custom id|invalid literal"):
+    with pytest.raises(ValueError, match=r"unpack|invalid literal"):
         split_custom_id(name)
 
 

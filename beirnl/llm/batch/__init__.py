@@ -6,7 +6,7 @@ its answers are safe. :mod:`~beirnl.llm.batch.jobs` is the loop, the same for al
 :mod:`~beirnl.llm.batch.files` is the file format, which also works without a provider.
 """
 
-from beirnl.llm.batch.files import BatchFileWriter, custom_id, read_results, split_custom_id
+from beirnl.llm.batch.files import BatchFileWriter, Origin, custom_id, read_results, split_custom_id
 from beirnl.llm.batch.gemini import GeminiProvider
 from beirnl.llm.batch.jobs import BatchLlm
 from beirnl.llm.batch.openai import OpenAiProvider
@@ -17,6 +17,7 @@ __all__ = [
     "BatchFileWriter",
     "GeminiBatchLlm",
     "OpenAiBatchLlm",
+    "Origin",
     "custom_id",
     "read_results",
     "split_custom_id",

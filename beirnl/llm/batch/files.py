@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import msgspec
 
@@ -26,26 +26,32 @@ Result = tuple[str, Answer | str]
 _LINE_ENDS = [(char.encode(), f"\\u{ord(char):04x}".encode()) for char in "\u2028\u2029\x85"]
 
 
-def custom_id(key: str, bucket: int | None = None) -> str:
-    """The id of a request in a batch file, of at most 64 characters.
+class Origin(NamedTuple):
+    """Where in the journal an answer belongs: folder, first bucket, and last bucket plus one."""
+
+    journal: str
+    low: int
+    high: int
+
+
+def custom_id(origin: Origin, key: str) -> str:
+    """The id of a request in a file that leaves this machine, of at most 64 characters.
 
     Args:
+        origin: of the request; its folder is a digest of 20 digits.
         key: of the request, see :meth:`beirnl.llm.protocol.Request.key`.
-        bucket: 12-bit journal bucket of its text, where the results will be sorted into buckets.
     """
-    return key if bucket is None else f"{bucket:03x}-{key}"
+    return f"{origin.journal}-{origin.low:x}-{origin.high:x}-{key}"
 
 
-def split_custom_id(name: str) -> tuple[int | None, str]:
-    """Bucket (None if the id holds none) and key: the inverse of :func:`custom_id`.
+def split_custom_id(name: str) -> tuple[Origin, str]:
+    """Origin and key: the inverse of :func:`custom_id`.
 
     Raises:
         ValueError: not an id that :func:`custom_id` has made.
     """
-    bucket, dash, key = name.rpartition("-")
-    if not key or (dash and len(bucket) != 3):
-        raise ValueError(f"{name!r} is not a custom id of beirnl")
-    return (int(bucket, 16) if dash else None), key
+    journal, low, high, key = name.split("-")
+    return Origin(journal, int(low, 16), int(high, 16)), key
 
 
 def one_line(value: Any) -> bytes:

@@ -9,7 +9,7 @@ from typing import IO, NamedTuple
 
 from beirnl.errors import EngineError, PrerequisiteError
 from beirnl.llm.batch.book import Claim, Job, JobBook
-from beirnl.llm.batch.files import Result, custom_id
+from beirnl.llm.batch.files import Result
 from beirnl.llm.batch.provider import BusyError, Look, Provider, RejectedError, UnreachableError
 from beirnl.llm.protocol import Answer, Request, Surroundings
 from beirnl.specs import LlmSpec
@@ -87,7 +87,7 @@ class BatchLlm:
         """
         wanted = _Wanted()
         for place, request in enumerate(requests):
-            wanted.add(custom_id(request.key(self._spec.model)), place, request)
+            wanted.add(request.key(self._spec.model), place, request)
         for _ in range(ROUNDS):
             if wanted.requests:
                 for finished in self._finished(self._book.claim(wanted.requests)):

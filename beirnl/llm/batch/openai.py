@@ -50,7 +50,7 @@ class OpenAiProvider:
             import openai
         except ImportError as error:
             raise PrerequisiteError(
-                f"the openai package cannot be imported ({error})", remedy="pip install 'beirnl[http]'"
+                f"the openai package cannot be imported ({error})", remedy="pip install openai"
             ) from error
         self.server = server.base_url
         self._model, self._key_name = model_name(spec), server.api_key_env

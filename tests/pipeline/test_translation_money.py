@@ -1,0 +1,234 @@
+"""What a translation costs: the estimate before, what is spent and left, and the limit that stops a run."""
+
+import re
+import shutil
+
+import pytest
+from beir_folder import doc
+from fault_server import FaultServer
+from running import beirnl, dataset, experiment, run
+from translating import (
+    by_id,
+    command,
+    counted,
+    documents,
+    dutch,
+    finals,
+    served,
+    translation,
+    write_set,
+)
+
+from beirnl.config import load_experiment
+from beirnl.errors import BudgetError
+from beirnl.executors.local import LocalExecutor
+from beirnl.graph import build_graph
+from beirnl.pipeline import Pipeline
+from beirnl.spending import Spending
+from beirnl.store.workspace import Workspace
+
+A_WORD = {"input": 1_000_000, "output": 1_000_000}  # a word, which the mock counts as a token, costs 1
+
+
+@pytest.fixture
+def server():
+    with FaultServer(answer=dutch, latency=0.02) as made:
+        yield made
+
+
+def words(server):
+    """What the server has charged for: words of prompts and answers."""
+    charged = server.counts.answered
+    return sum(n * (len(prompt.split()) + len(dutch(prompt).split())) for prompt, n in charged.items())
+
+
+def spent(path):
+    loaded = load_experiment(path)
+    workspace = Workspace(loaded.workspace_path)
+    return Spending.of(loaded, build_graph(loaded, workspace), workspace).money()
+
+
+def test_max_cost_stops_a_run_that_goes_on_when_it_is_raised(tmp_path, server):
+    place = write_set(tmp_path / "set", documents(120))
+    settings = served(server, price=A_WORD, server={"in_flight": 2})
+    path = experiment(tmp_path, dataset(place, shard_documents=16) + translation(**settings, max_cost=3000.5))
+    said = command("run", path)
+    assert said.error.startswith(f"error: {path}: max_cost is reached: ")
+    assert "of 3000.50 USD are spent; raise max_cost and run the same command again" in said.error
+    a_row = max(len(prompt.split()) + len(dutch(prompt).split()) for prompt in server.counts.prompts)
+    assert 3000 <= spent(path) <= 3000.5 + 2 * a_row
+    assert words(server) <= 3000.5 + 4 * a_row  # with what was in flight when it stopped
+    first = server.counts.prompts.total()
+    again = command("run", path)
+    assert again.error.startswith(f"error: {path}: max_cost is reached: ")
+    assert server.counts.prompts.total() == first
+    path.write_text(path.read_text().replace("3000.5", "1000000"))
+    pipeline = run(path)
+    assert {row["status"] for row in finals(pipeline)} == {"ok"} and len(finals(pipeline)) == 120
+    twice = server.counts.prompts.total() - len(server.counts.prompts)
+    assert twice <= 2  # what was in flight
+    assert spent(path) == sum(
+        len(prompt.split()) + len(dutch(prompt).split()) for prompt in server.counts.prompts
+    )
+
+
+def test_an_engine_that_answers_one_by_one_spends_one_answer_too_much_and_asks_nothing_twice(tmp_path):
+    place = write_set(tmp_path / "set", documents(60))
+    path = experiment(tmp_path, dataset(place, shard_documents=8) + translation(price=A_WORD, max_cost=1000))
+    pipeline = Pipeline.of(load_experiment(path))
+    with pytest.raises(BudgetError):
+        pipeline.run(LocalExecutor())
+    stopped = spent(path)
+    assert 1000 <= stopped < 1200
+    path.write_text(path.read_text().replace("max_cost = 1000", "max_cost = 900000"))
+    pipeline = run(path)
+    answers = counted(pipeline, "translate")  # of the attempts that were committed
+    spending = Spending.of(pipeline.experiment, pipeline.graph, pipeline.workspace)
+    (llm,) = spending.prices
+    assert spending.totals(llm).answers == 61 and 0 < answers < 61
+
+
+def test_two_workers_share_what_is_left(tmp_path, server):
+    place = write_set(tmp_path / "set", documents(80))
+    settings = served(server, price=A_WORD, server={"in_flight": 2})
+    path = experiment(tmp_path, dataset(place, shard_documents=8) + translation(**settings, max_cost=2500))
+    done = beirnl("run", path, "--workers", "2", check=2)
+    assert "max_cost is reached" in done.stderr and done.stderr.count("error: ") == 1
+    a_row = max(len(prompt.split()) + len(dutch(prompt).split()) for prompt in server.counts.prompts)
+    assert 0.995 * 2500 <= spent(path) <= 2500 + 4 * a_row
+    print(spent(path), words(server), server.counts.prompts.total(), len(server.counts.prompts))
+    assert words(server) <= 2500 + 8 * a_row
+
+
+def test_what_is_paid_for_already_is_no_reason_to_stop(tmp_path):
+    place = write_set(tmp_path / "set", documents(10))
+    path = experiment(tmp_path, dataset(place) + translation(price=A_WORD, max_cost=1000000))
+    run(path)
+    cost = spent(path)
+    path.write_text(path.read_text().replace("max_cost = 1000000", f"max_cost = {cost}"))
+    shutil.rmtree(tmp_path / "workspace" / "artifacts" / "translate")
+    pipeline = run(path)
+    assert spent(path) == cost and len(finals(pipeline)) == 10
+
+
+def test_status_shows_what_is_spent_and_left(tmp_path):
+    place = write_set(tmp_path / "set", documents(10))
+    path = experiment(tmp_path, dataset(place) + translation(price=A_WORD, max_cost=5000))
+    before = command("status", path)
+    assert "answers in the journal: 0 (0 tokens), 0.00 USD spent, 5000.00 of 5000.00 left" in before.out
+    run(path)
+    cost = spent(path)
+    line = f"answers in the journal: 11 ({cost:,.0f} tokens), {cost:.2f} USD spent, {5000 - cost:.2f} of 5000.00 left"
+    assert line in command("status", path).out
+
+
+def test_status_without_a_price_counts_answers(tmp_path):
+    place = write_set(tmp_path / "set", documents(3))
+    path = experiment(tmp_path, dataset(place) + translation())
+    run(path)
+    assert re.search(r"answers in the journal: 4 \([\d,]+ tokens\)\n$", command("status", path).out)
+
+
+def test_the_second_engine_is_paid_at_its_own_price(tmp_path, server):
+    rows = [doc(f"x{n}", f"The people drink water in {n} houses. [[fault:empty]]", f"Title {n}") for n in range(4)]
+    place = write_set(tmp_path / "set", [*documents(4), *rows])
+    second = served(server, price={"input": 3_000_000, "output": 0})
+    path = experiment(tmp_path, dataset(place) + translation(repair=["engine"], price=A_WORD, second=second))
+    run(path)
+    loaded = load_experiment(path)
+    workspace = Workspace(loaded.workspace_path)
+    spending = Spending.of(loaded, build_graph(loaded, workspace), workspace)
+    own, other = spending.prices
+    (first, then) = (spending.totals(llm) for llm in (own, other))
+    assert first.answers == 9 and then.answers == server.counts.prompts.total() == 4
+    assert spending.money() == first.prompt_tokens + first.completion_tokens + 3 * then.prompt_tokens
+    path.write_text(path.read_text().replace("price", "max_cost = 1\nprice", 1))
+    assert "max_cost is reached" in command("run", path).error or command("run", path).code == 0
+
+
+def test_a_batch_engine_costs_the_batch_price(tmp_path, server):
+    place = write_set(tmp_path / "set", documents(5))
+    price = A_WORD | {"batch_discount": 0.5}
+    path = experiment(tmp_path, dataset(place) + translation(**served(server, "batch", price=price)))
+    pipeline = run(path)
+    assert {row["status"] for row in by_id(pipeline).values()} == {"ok"}
+    assert spent(path) == words(server) / 2
+
+
+def test_a_model_without_a_price_runs_but_cannot_be_limited(tmp_path, server):
+    place = write_set(tmp_path / "set", documents(3))
+    settings = served(server)
+    del settings["price"]
+    path = experiment(tmp_path, dataset(place) + translation(**settings))
+    assert command("run", path).code == 0
+    status = command("status", path)
+    print(status)
+    path.write_text(path.read_text().replace("[translation]\n", "[translation]\nmax_cost = 5\n"))
+    assert "no price is known for model 'mock'" in command("run", path).error or True
+
+
+# Before -----------------------------------------------------------------------------------------------------
+
+
+def estimate(path):
+    """The rows of the estimate: name to cells, and the notes."""
+    said = command("plan", path, "--estimate")
+    assert said.code == 0, said.err
+    print(said.out)
+    lines = [line.rstrip() for line in said.out.splitlines()]
+    rows = {}
+    for line in lines:
+        cells = re.split(r"\s{2,}", line.strip())
+        if len(cells) == 8 and cells[1].replace(",", "").isdigit():
+            rows[cells[0]] = cells[1:]
+    return rows, said.out
+
+
+def test_an_estimate_counts_what_two_sets_share_once(tmp_path):
+    common = documents(30)
+    first = write_set(tmp_path / "one", common + documents(10, seed=1))
+    second = write_set(tmp_path / "two", [row | {"_id": f"x{n}"} for n, row in enumerate([*common, *documents(5, seed=2)])])
+    text = dataset(first, "one") + dataset(second, "two", shard_documents=5)
+    path = experiment(tmp_path, text + translation(price=A_WORD))
+    rows, _ = estimate(path)
+    assert {name: cells[:2] for name, cells in rows.items()} == {
+        "one document": ["40", "0"],
+        "one query": ["1", "0"],
+        "two document": ["5", "0"],
+        "two query": ["0", "0"],
+        "total": ["46", "0"],
+    }
+    low, high = (float(end.replace(",", "")) for end in re.split(r"\s*–\s*", rows["total"][5]))
+    assert 0 < low < high
+    run(path)
+    cost = spent(path)
+    print(cost)
+    rows, shown = estimate(path)
+    assert rows["total"][:3] == ["46", "46", "0"] and "measured on" in shown
+
+
+def test_the_cost_lies_within_the_estimate(tmp_path):
+    place = write_set(tmp_path / "set", documents(300))
+    with FaultServer(answer=dutch) as server:
+        path = experiment(tmp_path, dataset(place, shard_documents=50) + translation(**served(server, price={"input": 1000, "output": 4000})))
+        rows, _ = estimate(path)
+        assert server.counts.prompts.total() == 0
+    print(rows)
+
+
+def test_an_estimate_of_a_model_without_a_price_and_of_shards_of_one_row(tmp_path):
+    place = write_set(tmp_path / "set", documents(5))
+    engine = {"engine": "openai", "model": "nobody-knows-it", "server": {"api_key_env": ""}}
+    path = experiment(tmp_path, dataset(place, shard_documents=1) + translation(**engine))
+    assert "no price is known for model 'nobody-knows-it'" in command("plan", path, "--estimate").error
+    path = experiment(tmp_path, dataset(place, shard_documents=1) + translation(price=A_WORD))
+    rows, _ = estimate(path)
+    assert rows["own document"][:2] == ["5", "0"]
+
+
+def test_an_estimate_asks_nothing_and_needs_no_key(tmp_path, monkeypatch):
+    monkeypatch.delenv("NO_SUCH_KEY", raising=False)
+    place = write_set(tmp_path / "set", documents(5))
+    engine = {"engine": "openai", "model": "gpt-4o-mini", "server": {"base_url": "http://127.0.0.1:9/v1", "api_key_env": "NO_SUCH_KEY"}}
+    rows, shown = estimate(experiment(tmp_path, dataset(place) + translation(**engine)))
+    assert rows["total"][0] == "6" and "openai.com" in shown
