@@ -118,14 +118,24 @@ def _digests(source: Artifact) -> np.ndarray:
 
 def _tokens(source: Artifact, spec: TranslationSpec) -> tuple[list[int], list[int]]:
     """Tokens of the prompts and of the texts of sampled rows: the rows with the lowest digests, which are in
-    the first shard and as good as drawn at random."""
-    table = next(table for table in source.tables() if table.num_rows)
+    the first shards and as good as drawn at random."""
+    table = _first_rows(source)
     texts = texts_of(table)
     chosen = table.take(sorted(range(len(texts)), key=lambda place: text_digest(*texts[place]))[:SAMPLE])
     count = counter(spec.llm)
     asks = asks_for(chosen, spec, piece_budget(spec))
     prompts = [sum(count(ask.request.last_text) for ask in row) for row in asks]
     return prompts, [count(f"{title} {text}") for title, text in texts_of(chosen)]
+
+
+def _first_rows(source: Artifact) -> pa.Table:
+    """The first shards that have enough rows for a sample together."""
+    tables: list[pa.Table] = []
+    for table in source.tables():
+        tables.append(table)
+        if sum(one.num_rows for one in tables) >= SAMPLE:
+            break
+    return pa.concat_tables(tables)
 
 
 def _expansion(translations: Sequence[Translation], receipts: Sequence[Receipt]) -> Factor:

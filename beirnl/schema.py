@@ -24,8 +24,8 @@ ANSWERS = pa.schema(
         ("error", pa.string()),
     ]
 )
-#: Translated rows: CORPUS with the verdict of the checks (``ok``, or names of failed ones joined by ``,``) and the
-#: rung of the repair ladder that gave the text (empty: the first answer stands).
+#: Translated rows: CORPUS with the verdict of the checks (``ok``, or names of failed ones joined by ``,``) and
+#: the rung of the repair ladder that gave the text (empty: the first answer stands).
 TRANSLATED = pa.schema([*_TEXT, ("status", pa.string()), ("repair", pa.string())])
 #: How many translations of a dataset have which length ratio: ``count`` per bin of the log ratio.
 RATIOS = pa.schema([("count", pa.int64())])

@@ -32,10 +32,11 @@ def sentences() -> list[str]:
 
 
 def documents(number: int, seed: int = 7) -> list[dict]:
-    """Different documents of three sentences, with titles."""
+    """Different documents of three sentences, with titles; those of another seed have other ids and texts."""
     draw = random.Random(seed)
+    letter = chr(ord("d") + seed - 7)
     return [
-        doc(f"d{n}", " ".join(draw.sample(sentences(), 3)), f"Document {n} of {number}") for n in range(number)
+        doc(f"{letter}{n}", " ".join(draw.sample(sentences(), 3)), f"Document {n} of {number}") for n in range(number)
     ]
 
 
@@ -67,9 +68,9 @@ def translation(**settings: Any) -> str:
     return table("translation", **{"to": "nl", "engine": "mock", **settings})
 
 
-def served(server: FaultServer, engine: str = "openai", **settings: Any) -> dict[str, Any]:
+def served(there: FaultServer, engine: str = "openai", /, **settings: Any) -> dict[str, Any]:
     """Settings of an engine that the server answers, a price of nothing included."""
-    own = {"base_url": f"{server.url}/v1", "api_key_env": "", "in_flight": 4, "poll_seconds": 0.05}
+    own = {"base_url": f"{there.url}/v1", "api_key_env": "", "in_flight": 4, "poll_seconds": 0.05}
     own |= settings.pop("server", {})
     return {"engine": engine, "model": "mock", "price": FREE, "server": own, **settings}
 

@@ -125,5 +125,5 @@ def _numbers(text: str) -> set[str]:
 
 def _expanded(found: re.Match[str]) -> str:
     """A number with its magnitude in digits: 1.5 million is 1500000."""
-    decimals = found[2] or ""
-    return (found[1] + decimals).lstrip("0") + "0" * (_ZEROS[found[3].casefold()] - len(decimals))
+    decimals, zeros = found[2] or "", _ZEROS.get(found[3].casefold(), 0)  # letters like ı match, and are no i
+    return (found[1] + decimals).lstrip("0") + "0" * (zeros - len(decimals))

@@ -56,16 +56,19 @@ def split(text: str, fits: Callable[[str], bool]) -> list[Piece]:
     about 2 log(sentences per piece) times per piece, on texts about as long as a piece.
 
     Args:
-        text: any text; ``"".join(gap + text)`` of the pieces is this text.
+        text: any text; ``"".join(gap + text)`` of the pieces is this text. White space at its end stays with
+            the last piece, whether it fits or not: no piece is white space alone, unless the text is.
         fits: whether a piece is short enough; a part of what fits should fit.
 
     Raises:
         ValueError: not even one character fits.
     """
-    if not text or fits(text):
+    body = text.rstrip()
+    if not body or fits(text):
         return [Piece("", text)] if text else []
-    cutter = _Cutter(text, fits)
-    return cutter.pieces()
+    pieces = _Cutter(body, fits).pieces()
+    gap, last = pieces[-1]
+    return [*pieces[:-1], Piece(gap, last + text[len(body) :])]
 
 
 def sentences(text: str) -> list[Piece]:
@@ -125,8 +128,6 @@ class _Cutter:
     def pieces(self) -> list[Piece]:
         text = self._text
         start = len(text) - len(text.lstrip())
-        if start == len(text):
-            start = 0
         while self._guess > 1 and not self._fits(text[start : start + self._guess]):
             self._guess //= 2
         pieces, gap = [], text[:start]

@@ -1,4 +1,6 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from beirnl.specs import CheckSpec
 from beirnl.translation.checks import CHECKS, accept, badness, check_rows, needs_repair
@@ -323,3 +325,14 @@ def test_all_but_notes_are_sent_to_repair():
 
 def test_a_malformed_answer_is_named_and_nothing_after_it():
     assert status('{"text": "Kof', problems=("malformed",), reason="length") == "truncated,malformed"
+
+
+PARTS = (GOOD, ITALIAN, "1.5 mıllıon", "٢", "咖啡", "-", "...", "<body>", "\ud83d", "?", "1 mil", "e.g.", " ")
+FRAGMENTS = st.lists(st.sampled_from(PARTS), max_size=9).map(" ".join)
+
+
+@given(st.one_of(st.text(), FRAGMENTS), st.one_of(st.text(), FRAGMENTS), st.sampled_from(["nl", "zh", "tlh"]))
+def test_any_text_has_a_status_and_something_is_kept(source, text, language):
+    found = check_rows([("", source)], [("", text)], ["stop"], "en", language, CheckSpec())[0]
+    assert found == "ok" or set(found.split(",")) <= set(CHECKS)
+    assert bool(accept(found, ("", source), ("", text))[1]) == bool(source)
