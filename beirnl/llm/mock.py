@@ -12,6 +12,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 
 from beirnl.errors import EngineError
 from beirnl.llm.protocol import Answer, Request, Surroundings
@@ -181,6 +182,7 @@ def _ended_back(word: str) -> str:
     return word
 
 
+@lru_cache(maxsize=1 << 16)
 def _ended(word: str) -> str:
     for english, dutch in _ENDINGS:
         if len(word) > len(english) + 2 and word.endswith(english):

@@ -108,12 +108,14 @@ class LanguageEntry(_Entry):
         name: in English, as prompts spell it.
         iso3: ISO 639-3, of the macrolanguage where there is one.
         nllb: the code of NLLB-200 (*No Language Left Behind*, Table 1), or empty: NLLB-200 does not have it.
+        identified: whether the identifier that checks translations knows it.
     """
 
     code: str
     name: str
     iso3: str
     nllb: str = ""
+    identified: bool = False
 
 
 class PriceEntry(_Entry):

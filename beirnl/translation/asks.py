@@ -86,18 +86,21 @@ def asks_of(
     """The requests of one row; its title goes with the first piece, or by itself if the prompt has no place
     for it."""
     template = read_template(spec.prompt, spec.template, spec.kind)
-    together = title if template.with_title else ""
-    whole = fits(f"{together} {text}" if together else text)
-    pieces = [Piece("", text)] if whole else split(text, fits)
+    together = title if template.with_title and fits(f"{title} {title}") else ""  # room for a text beside it
+    pieces = _pieces(text, lambda piece: fits(f"{together} {piece}" if together else piece))
     asks = [
         Ask(_request(template, spec, together if n == 0 else "", piece.text, attempt), piece.gap)
         for n, piece in enumerate(pieces)
     ]
-    if title.strip() and not template.with_title:
+    if title.strip() and not together:
         asks.insert(0, Ask(_request(template, spec, "", title, attempt), _TITLE))
         if not text.strip():
             del asks[1:]
     return asks
+
+
+def _pieces(text: str, fits: Callable[[str], bool]) -> list[Piece]:
+    return [Piece("", text)] if fits(text) else split(text, fits)
 
 
 def asks_in_pieces(title: str, pieces: Sequence[Piece], spec: TranslationSpec, attempt: int) -> list[Ask]:

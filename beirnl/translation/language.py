@@ -46,8 +46,9 @@ def identify_many(texts: Sequence[str], languages: tuple[str, ...]) -> list[str]
 
 
 def can_identify(code: str) -> bool:
-    """Whether texts in this language are recognised."""
-    return code in _base().labels
+    """Whether texts in this language are recognised: by the registry, since the identifier takes long to load."""
+    entry = registry.languages().get(code)
+    return entry is not None and entry.identified
 
 
 def _considered(languages: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,0 +1,79 @@
+"""A row becomes requests, and its answers become the row again."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from beirnl.errors import ConfigError
+from beirnl.registry import prompt
+from beirnl.specs import LlmSpec, TranslationSpec
+from beirnl.translation.asks import asks_in_pieces, asks_of, join, piece_budget
+from beirnl.translation.prompts import read_template
+from beirnl.translation.splitting import sentences
+
+
+def spec(name="paper-document", kind="document", **llm) -> TranslationSpec:
+    return TranslationSpec(
+        llm=LlmSpec(engine="mock", **llm),
+        kind=kind,
+        prompt=name,
+        template=prompt(name),
+        source_language="en",
+        target_language="nl",
+    )
+
+
+def answers(asks, template):
+    """What a model that copies would say: the texts between the tags, or the text alone."""
+    for ask in asks:
+        said = ask.request.last_text
+        begin = said.rfind("<title>") if template.tagged else 0
+        yield said[begin : said.rfind("</body>") + 7] if template.tagged else said
+
+
+def joined(title, text, asks, given_spec):
+    template = read_template(given_spec.prompt, given_spec.template, given_spec.kind)
+    said = list(answers(asks, template))
+    return join((title, text), said, [ask.gap for ask in asks], template)
+
+
+TEXT = st.text(st.sampled_from("ab .\n"), max_size=60).map(str.strip)
+
+
+@given(title=TEXT, text=TEXT, most=st.integers(4, 80))
+def test_whatever_is_split_comes_back_whole(title, text, most):
+    for name in ("paper-document", "bare"):
+        given_spec = spec(name)
+        asks = asks_of(title, text, given_spec, lambda piece: len(piece) <= most)
+        back = joined(title, text, asks, given_spec)
+        assert (back.title, back.text.split()) == (title, text.split())
+
+
+def test_the_title_goes_with_the_first_piece_and_leaves_it_room():
+    asks = asks_of("A title", "One. Two. Three.", spec(), lambda piece: len(piece) <= 14)
+    assert len(asks) > 1 and "A title" in asks[0].request.last_text
+    assert not any("A title" in ask.request.last_text for ask in asks[1:])
+
+
+def test_a_title_that_fills_the_window_is_asked_by_itself():
+    asks = asks_of("t" * 50, "One. Two.", spec(), lambda piece: len(piece) <= 20)
+    assert ["t" * 50 in ask.request.last_text for ask in asks] == [True, False]
+
+
+def test_sentences_are_asked_one_by_one_with_the_title_apart():
+    title, text = "A title", "One is here. Two is there.\n\nThree."
+    asks = asks_in_pieces(title, sentences(text), spec(), 0)
+    assert len(asks) == 4
+    assert joined(title, text, asks, spec())[:2] == (title, text)
+
+
+def test_a_row_without_text_asks_its_title_alone():
+    (ask,) = asks_of("Only a title", "", spec("bare"), lambda piece: True)
+    assert joined("Only a title", "", [ask], spec("bare"))[:2] == ("Only a title", "")
+
+
+def test_prompt_text_and_answer_stay_within_the_window():
+    fits = piece_budget(spec(max_model_len=600, max_tokens=400))
+    assert fits("word " * 20) and not fits("word " * 400)
+    with pytest.raises(ConfigError, match="raise max_model_len"):
+        piece_budget(spec(max_model_len=60))
