@@ -2,10 +2,10 @@
 
 Both use one engine, already loaded, with an empty prefix cache; every answer has --tokens tokens, since
 nothing stops it. The stage reads shards, renders prompts, asks through the journal, writes Parquet and
-receipts. More requests run at once (--slots) than a shard has, so that the batch is full only if the end of a
-shard does not drain it.
+receipts. A shard has about as many rows as run at once (--slots), so that the batch is full only if the end of a
+shard does not drain it; the work is many times that, since both sides run out of requests at its end.
 
-python benchmarks/vllm_throughput.py [--documents 240] [--shard 30] [--slots 32] [--tokens 56] [--runs 4]
+python benchmarks/vllm_throughput.py [--documents 320] [--shard 32] [--slots 16] [--tokens 64] [--runs 3]
 """
 
 import argparse
@@ -89,7 +89,7 @@ def write_set(folder, corpus, arguments):
     with corpus.open(encoding="utf-8") as file:
         rows = [json.loads(line) for line, _ in zip(file, range(arguments.documents), strict=False)]
     for row in rows:
-        row["text"] = " ".join(row["text"].split()[: arguments.words])
+        row |= {"title": "", "text": " ".join(row["text"].split()[: arguments.words])}
     (folder / "set" / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (folder / "set" / "queries.jsonl").write_text('{"_id": "q", "text": "water"}\n')
     (folder / "set" / "qrels" / "test.tsv").write_text(f"q\t{rows[0]['_id']}\t1\n")
@@ -133,7 +133,7 @@ def main():
     )
     parser.add_argument("--corpus", type=Path, default=Path("../shared/data/scifact/corpus.jsonl"))
     for name, value in (
-        ("documents", 240), ("words", 24), ("shard", 30), ("slots", 32), ("tokens", 56), ("runs", 4)
+        ("documents", 320), ("words", 20), ("shard", 32), ("slots", 16), ("tokens", 64), ("runs", 3)
     ):  # fmt: skip
         parser.add_argument(f"--{name}", type=int, default=value)
     arguments = parser.parse_args()

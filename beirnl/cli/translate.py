@@ -66,8 +66,11 @@ def _refuse_local(pipeline: "Pipeline", experiment: Path) -> None:
 
 def _take(pipeline: "Pipeline", results: Path) -> None:
     from beirnl.executors.deferred import read_batch
+    from beirnl.stages import STAGES
+    from beirnl.stages.translate import journal_folder, llm_of
 
-    new, failed = read_batch(results, pipeline.workspace.journal)
+    asking = [node.spec for node in pipeline.graph.nodes.values() if STAGES[node.stage].asks]
+    new, failed = read_batch(results, {journal_folder(pipeline.workspace, llm_of(spec)) for spec in asking})
     reasons = "".join(f"; {number} without an answer: {reason}" for reason, number in failed.items())
     print(f"{new} new answers{reasons}")
 
@@ -78,10 +81,8 @@ def _through_files(pipeline: "Pipeline", folder: Path | None, experiment: Path) 
 
     from beirnl.executors.deferred import DeferredExecutor
 
-    with tempfile.TemporaryDirectory() as nowhere:
-        executor = DeferredExecutor(folder or Path(nowhere))
+    with tempfile.TemporaryDirectory() as nowhere, DeferredExecutor(folder or Path(nowhere)) as executor:
         pipeline.run(executor, nodes=pipeline.translations())
-        executor.close()
     if not executor.requests:
         print(f"every answer is there; go on with `beirnl run {experiment}`")
     elif folder:

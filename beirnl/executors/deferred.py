@@ -6,9 +6,12 @@ find their place in the journal again.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from beirnl.errors import BeirnlError, DataError
 from beirnl.executors import Done
@@ -43,7 +46,7 @@ class _Collector(Asker):
         """Write the requests; there are no answers yet."""
         assert self.executor is not None
         for key, request in pending.items():
-            self.executor.write(self.spec, custom_id(self.origin, key), request)
+            self.executor.write(self.spec, self.origin, key, request)
         raise _DeferredError(f"{len(pending)} requests are to be answered first")
 
 
@@ -67,15 +70,23 @@ class _Resource:
 class DeferredExecutor(LocalExecutor):
     """Runs units in this process, and writes the requests of those that lack answers into ``folder``.
 
-    Attributes:
-        requests: how many were written.
+    The files are whole when the ``with`` block ends; if it ends by an exception, there are none.
     """
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
         self._folder = folder
         self._writers: dict[LlmSpec, BatchFileWriter] = {}
-        self.requests = 0
+        self._written: set[tuple[str, str]] = set()
+        self._open = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open.__exit__(kind, value, trace)
 
     def run(self, tasks: Sequence[Task], done: Done) -> None:
         """Run the tasks in order; those that must wait for answers are left pending."""
@@ -84,53 +95,55 @@ class DeferredExecutor(LocalExecutor):
             return
         stage, llm = STAGES[tasks[0].stage], llm_of(tasks[0].spec)
         if llm not in self._writers:
-            self._writers[llm] = BatchFileWriter(self._folder, llm, f"requests-{len(self._writers)}")
+            writer = BatchFileWriter(self._folder, llm, f"requests-{len(self._writers)}")
+            self._writers[llm] = self._open.enter_context(writer)
         for task in tasks:
             try:
                 done(task, execute(stage, task, _Resource(self)))
             except _DeferredError:
                 continue
 
-    def write(self, llm: LlmSpec, name: str, request: Request) -> None:
-        """Write a request."""
-        self._writers[llm].add(name, request)
-        self.requests += 1
+    def write(self, llm: LlmSpec, origin: Origin, key: str, request: Request) -> None:
+        """Write a request, if another unit has not written its like: two datasets may ask the same."""
+        if (origin.journal, key) not in self._written:
+            self._written.add((origin.journal, key))
+            self._writers[llm].add(custom_id(origin, key), request)
+
+    @property
+    def requests(self) -> int:
+        """How many requests were written."""
+        return len(self._written)
 
     @property
     def files(self) -> list[Path]:
-        """The files that were written; whole after :meth:`close`."""
+        """The files that were written; whole after the ``with`` block."""
         return [path for writer in self._writers.values() for path in writer.paths]
 
-    def close(self) -> None:
-        """Put the files in place."""
-        super().close()
-        for writer in self._writers.values():
-            writer.close()
 
-
-def read_batch(results: Path, journal: Path) -> tuple[int, dict[str, int]]:
+def read_batch(results: Path, folders: Collection[Path]) -> tuple[int, dict[str, int]]:
     """Take the results of batch files into the journal.
 
     Args:
         results: folder with the provider's result files.
-        journal: the workspace's journal.
+        folders: those of the experiment's engines in the workspace's journal.
 
     Returns:
         How many answers were new, and how many requests have none, by reason.
 
     Raises:
-        DataError: a line that is no result, or none of this project's.
+        DataError: a line that is no result, or one of another experiment.
     """
+    journals = {folder.name: folder for folder in folders}
     failed: dict[str, str] = {}
     found: dict[Origin, dict[str, Answer]] = {}
     for name, result in read_results(results):
-        origin, key = _read_custom_id(name, results)
+        origin, key = _read_custom_id(name, results, journals)
         if isinstance(result, str):
             failed.setdefault(name, result)
         else:
             found.setdefault(origin, {}).setdefault(key, result)
             failed[name] = ""  # an answer counts, whatever else was said of the request
-    new = sum(_append(journal / o.journal, o.low, o.high, answers) for o, answers in found.items())
+    new = sum(_append(journals[o.journal], o.low, o.high, answers) for o, answers in found.items())
     return new, dict(Counter(filter(None, failed.values())))
 
 
@@ -146,12 +159,19 @@ def _append(folder: Path, low: int, high: int, answers: dict[str, Answer]) -> in
     return len(fresh)
 
 
-def _read_custom_id(name: str, results: Path) -> tuple[Origin, str]:
+def _read_custom_id(name: str, results: Path, journals: Container[str]) -> tuple[Origin, str]:
     try:
-        return split_custom_id(name)
+        origin, key = split_custom_id(name)
     except ValueError:
         raise DataError(
             f"custom_id {name!r} is none that --write-batch has given",
             where=results,
             remedy="give the folder with the results of files written by --write-batch",
         ) from None
+    if origin.journal not in journals:
+        raise DataError(
+            f"custom_id {name!r} was given for another experiment, or for other settings of its model",
+            where=results,
+            remedy="give the results of files that --write-batch has written with this experiment file",
+        )
+    return origin, key

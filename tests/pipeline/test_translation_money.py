@@ -16,6 +16,7 @@ from translating import (
     dutch,
     finals,
     served,
+    table,
     translation,
     write_set,
 )
@@ -41,7 +42,7 @@ def server():
 def words(server):
     """What the server has charged for: words of prompts and answers."""
     charged = server.counts.answered
-    return sum(n * (len(prompt.split()) + len(dutch(prompt).split())) for prompt, n in charged.items())
+    return sum(number * in_words(prompt) for prompt, number in charged.items())
 
 
 def spent(path):
@@ -50,17 +51,30 @@ def spent(path):
     return Spending.of(loaded, build_graph(loaded, workspace), workspace).money()
 
 
-def test_max_cost_stops_a_run_that_goes_on_when_it_is_raised(tmp_path, server):
+def in_words(prompt):
+    """Words of a prompt and of its answer."""
+    return len(prompt.split()) + len(dutch(prompt).split())
+
+
+def limited(tmp_path, server, most, shards=16):
+    """An experiment of 120 documents with a limit, and what the longest row of it costs."""
     place = write_set(tmp_path / "set", documents(120))
     settings = served(server, price=A_WORD, server={"in_flight": 2})
-    path = experiment(tmp_path, dataset(place, shard_documents=16) + translation(**settings, max_cost=3000.5))
+    return experiment(tmp_path, dataset(place, shard_documents=shards) + translation(**settings, max_cost=most))
+
+
+A_ROW = 130  # a little more than the longest row costs
+#: Two requests in flight, and four units at once that each take one more answer before they stop.
+LATE = 2 + 4
+
+
+def test_max_cost_stops_a_run_that_goes_on_when_it_is_raised(tmp_path, server):
+    path = limited(tmp_path, server, 3000.5)
     said = command("run", path)
     assert said.error.startswith(f"error: {path}: max_cost is reached: ")
     assert "of 3000.50 USD are spent; raise max_cost and run the same command again" in said.error
-    a_row = max(len(prompt.split()) + len(dutch(prompt).split()) for prompt in server.counts.prompts)
-    print("LOCAL", spent(path), words(server), server.counts.prompts.total(), len(server.counts.prompts), a_row)
-    most = 3000.5 + (2 + 4) * a_row  # two requests in flight, four units that each take one more answer
-    assert 3000 <= spent(path) <= words(server) <= most
+    assert max(map(in_words, server.counts.prompts)) <= A_ROW
+    assert 0.995 * 3000.5 <= spent(path) <= 3000.5 + LATE * A_ROW
     first = server.counts.prompts.total()
     again = command("run", path)
     assert again.error.startswith(f"error: {path}: max_cost is reached: ")
@@ -68,12 +82,27 @@ def test_max_cost_stops_a_run_that_goes_on_when_it_is_raised(tmp_path, server):
     path.write_text(path.read_text().replace("3000.5", "1000000"))
     pipeline = run(path)
     assert {row["status"] for row in finals(pipeline)} == {"ok"} and len(finals(pipeline)) == 120
-    twice = server.counts.prompts.total() - len(server.counts.prompts)
-    print("TWICE", twice)
-    assert twice <= 2  # what was in flight
-    assert spent(path) == sum(
-        len(prompt.split()) + len(dutch(prompt).split()) for prompt in server.counts.prompts
-    )
+    assert spent(path) == sum(map(in_words, server.counts.prompts))  # every answer is in the journal once
+
+
+def test_little_is_paid_that_is_not_kept_when_max_cost_stops_a_run(tmp_path, server):
+    path = limited(tmp_path, server, 3000)
+    command("run", path)
+    most = LATE + 4 * 2  # each unit that stops leaves its place to others, whose requests are cancelled in turn
+    assert spent(path) <= words(server) <= 3000 + most * A_ROW
+    path.write_text(path.read_text().replace("3000", "1000000"))
+    run(path)
+    assert server.counts.prompts.total() - len(server.counts.prompts) <= most  # asked a second time
+
+
+@pytest.mark.xfail(reason="a unit that ends for want of money counts as one that has killed its worker")
+def test_max_cost_is_shared_by_many_workers_round_after_round(tmp_path):
+    place = write_set(tmp_path / "set", documents(60))
+    text = dataset(place) + translation(price=A_WORD, max_cost=3000) + table("runtime", workers=4)
+    path = experiment(tmp_path, text)
+    with pytest.raises(BudgetError):
+        Pipeline.of(load_experiment(path)).run(LocalExecutor())
+    assert 0.995 * 3000 <= spent(path) <= 3000 + A_ROW
 
 
 def test_an_engine_that_answers_one_by_one_spends_one_answer_too_much_and_asks_nothing_twice(tmp_path):
@@ -93,14 +122,10 @@ def test_an_engine_that_answers_one_by_one_spends_one_answer_too_much_and_asks_n
 
 
 def test_two_workers_share_what_is_left(tmp_path, server):
-    place = write_set(tmp_path / "set", documents(80))
-    settings = served(server, price=A_WORD, server={"in_flight": 2})
-    path = experiment(tmp_path, dataset(place, shard_documents=8) + translation(**settings, max_cost=2500))
+    path = limited(tmp_path, server, 2500)
     done = beirnl("run", path, "--workers", "2", check=2)
     assert "max_cost is reached" in done.stderr and done.stderr.count("error: ") == 1
-    a_row = max(len(prompt.split()) + len(dutch(prompt).split()) for prompt in server.counts.prompts)
-    print("RAY", spent(path), words(server), server.counts.prompts.total(), len(server.counts.prompts))
-    assert 0.995 * 2500 <= spent(path) <= words(server) <= 2500 + 2 * (2 + 4) * a_row
+    assert 0.995 * 2500 <= spent(path) <= 2500 + 2 * LATE * A_ROW
 
 
 @pytest.mark.xfail(reason="a stage that asks is not begun when max_cost is spent, even if it has nothing to ask")
@@ -250,3 +275,13 @@ def test_an_estimate_asks_nothing_and_needs_no_key(tmp_path, monkeypatch):
     engine = {"engine": "openai", "model": "gpt-4o-mini", "server": {"base_url": "http://127.0.0.1:9/v1", "api_key_env": "NO_SUCH_KEY"}}
     rows, shown = estimate(experiment(tmp_path, dataset(place) + translation(**engine)))
     assert rows["total"][0] == "6" and "openai.com" in shown
+
+
+@pytest.mark.xfail(reason="answers of a batch job are paid when it is ordered, and are counted when they come")
+def test_max_cost_limits_what_is_ordered_in_batch_jobs(tmp_path, server):
+    place = write_set(tmp_path / "set", documents(120))
+    settings = served(server, "batch", price=A_WORD)
+    path = experiment(tmp_path, dataset(place, shard_documents=16) + translation(**settings, max_cost=2500))
+    assert "max_cost is reached" in command("run", path).error
+    ordered = sum(len(batch["_lines"]) for batch in server.store.batches.values() if "_lines" in batch)
+    assert words(server) <= 2500 + 40 * A_ROW and ordered < 120

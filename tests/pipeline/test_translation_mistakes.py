@@ -1,0 +1,214 @@
+"""Mistakes around a translation: one line that says what to do, and what was done stays."""
+
+import re
+
+import pytest
+from fault_server import FaultServer
+from running import beirnl, dataset, experiment
+from translating import FREE, by_id, command, documents, dutch, served, translation, write_set
+
+from beirnl.config import load_experiment
+from beirnl.pipeline import Pipeline
+
+
+@pytest.fixture
+def place(tmp_path):
+    return write_set(tmp_path / "set", documents(3))
+
+
+@pytest.fixture
+def server():
+    with FaultServer(answer=dutch) as made:
+        yield made
+
+
+def artifacts(tmp_path):
+    """Stages with something finished, and everything that looks half-written."""
+    workspace = tmp_path / "workspace"
+    done = {path.relative_to(workspace).parts[1] for path in workspace.rglob("manifest.json")}
+    half = [path for path in workspace.rglob("*") if path.suffix in (".tmp", ".partial") or path.name[0] == "."]
+    return done, half
+
+
+IMPORTED = {"import-corpus", "import-queries", "import-qrels"}
+
+
+def stopped(tmp_path, text, *, done=IMPORTED):
+    """The one line of a run that stops before it asks anything; what it has imported stays."""
+    said = command("run", experiment(tmp_path, text))
+    line = said.error
+    assert artifacts(tmp_path) == (done, [])
+    return line
+
+
+# Found before the work begins -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("prompt", "expected"),
+    [
+        ("Translate to {target_language}: <title> {title} </title>", "own.txt: the document prompt has no {text}"),
+        ("Translate: {text}", "own.txt: the document prompt has no {title}"),
+        ("{title} {text} {langauge}", "own.txt: unknown placeholder {langauge}; use {text}"),
+        ('json = ["title"]\n---\n{title} {text}', "needs the field 'text'"),
+        ('from = "chat"\n---\n{title} {text}', "own.txt: from: "),
+    ],
+)
+def test_a_prompt_without_its_placeholders(tmp_path, place, prompt, expected):
+    (tmp_path / "own.txt").write_text(prompt)
+    text = dataset(place) + translation(document_prompt="own.txt")
+    for command_name in ("plan", "run", "status"):
+        said = command(command_name, experiment(tmp_path, text))
+        assert expected in said.error
+    assert not (tmp_path / "workspace").exists()
+
+
+def test_a_prompt_file_that_cannot_be_read(tmp_path, place):
+    text = dataset(place) + translation(query_prompt="nowhere.txt")
+    assert f"{tmp_path}/nowhere.txt: this prompt file cannot be read; give" in stopped(tmp_path, text, done=set())
+    (tmp_path / "latin.txt").write_bytes(b"{text} caf\xe9")
+    text = dataset(place) + translation(repair_query_prompt="latin.txt")
+    assert "latin.txt: this prompt file cannot be read; give" in stopped(tmp_path, text, done=set())
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"to": "xx"}, "unknown language 'xx'; "),
+        ({"to": "dutch"}, "unknown language 'dutch'; "),
+        ({"to": "nld"}, "unknown language 'nld'; "),
+        ({"to": "pap", "checks": {"language": False}}, "unknown language 'pap'; "),
+        ({"to": "ti"}, "the language check does not know Tigrinya (ti); set language = false under"),
+        ({"engine": "batch"}, "engine 'batch' needs a model; set model under [translation]"),
+        ({"engine": "opnai"}, "did you mean: openai"),
+        ({"max_cost": 0}, "translation.max_cost: "),
+        ({"repair": ["rooom"]}, "translation.repair.0: "),
+        ({"second": {"engine": "openai"}}, "engine 'openai' needs a model"),
+        ({"price": {"input": 1}}, "translation.price.output: "),
+        ({"server": {"api_key": "sk-1"}}, "unknown key 'translation.server.api_key'; did you mean 'api_key_env'?"),
+    ],
+)
+def test_a_language_an_engine_and_other_words_that_nobody_knows(tmp_path, place, settings, expected):
+    assert expected in stopped(tmp_path, dataset(place) + translation(**settings), done=set())
+
+
+def test_a_language_that_the_checks_do_not_know_can_be_left_unchecked(tmp_path, place):
+    said = command("run", experiment(tmp_path, dataset(place) + translation(to="ti", checks={"language": False})))
+    assert said.code == 0, said.err
+
+
+def test_a_prompt_that_is_written_for_another_language(tmp_path, place):
+    text = dataset(place) + translation(to="de", document_prompt="few-shot-nl")
+    line = stopped(tmp_path, text)
+    assert "few-shot-nl.txt: the prompt is written for target_language 'nl', not 'de'; choose" in line
+
+
+def test_a_model_that_does_not_know_the_language(tmp_path, place, tiny_m2m):
+    prompts = {"query_prompt": "bare", "document_prompt": "bare"}
+    model = {"engine": "transformers", "model": tiny_m2m, "max_model_len": 128, **prompts}
+    line = stopped(tmp_path, dataset(place) + translation(to="is", **model))
+    assert "is" in line and str(tiny_m2m) in line
+
+
+@pytest.fixture(scope="module")
+def tiny_m2m():
+    pytest.skip("")
+
+
+# Found when the engine is reached ---------------------------------------------------------------------------
+
+
+def test_a_window_that_is_smaller_than_the_prompt(tmp_path, place, server):
+    line = stopped(tmp_path, dataset(place) + translation(**served(server, max_model_len=64)))
+    assert re.search(r"prompt paper-document: the prompt takes \d+ tokens, which leaves room for \d+ of a text", line)
+    assert "raise max_model_len or max_tokens, or choose a shorter prompt" in line
+    assert server.counts.prompts.total() == 0
+
+
+@pytest.mark.parametrize("engine", ["openai", "batch"])
+def test_a_key_that_is_not_there(tmp_path, place, server, engine, monkeypatch):
+    monkeypatch.delenv("NO_SUCH_KEY", raising=False)
+    line = stopped(tmp_path, dataset(place) + translation(**served(server, engine, server={"api_key_env": "NO_SUCH_KEY"})))
+    assert "the environment variable NO_SUCH_KEY is not set; put the server's key there" in line
+
+
+@pytest.mark.parametrize("engine", ["openai", "batch"])
+def test_a_key_that_is_refused(tmp_path, place, engine, monkeypatch):
+    monkeypatch.setenv("WRONG_KEY", "sk-wrong-and-secret")
+    with FaultServer(api_key="sk-right") as server:
+        settings = served(server, engine, server={"api_key_env": "WRONG_KEY", "retries": 0})
+        line = stopped(tmp_path, dataset(place) + translation(**settings))
+    assert "refuses the key" in line and "check the key in WRONG_KEY" in line and "sk-wrong" not in line
+
+
+@pytest.mark.parametrize("engine", ["openai", "batch"])
+def test_a_server_that_is_not_there(tmp_path, place, engine, monkeypatch):
+    monkeypatch.setattr("beirnl.llm.http.client.backoff", lambda tries: 0.01)
+    monkeypatch.setattr("beirnl.llm.batch.jobs.PATIENCE", 1)
+    server = {"base_url": "http://127.0.0.1:9/v1", "api_key_env": "", "retries": 0, "poll_seconds": 0.01}
+    settings = {"engine": engine, "model": "mock", "price": FREE, "server": server}
+    line = stopped(tmp_path, dataset(place) + translation(**settings))
+    assert "http://127.0.0.1:9/v1: " in line and "; " in line
+    line = stopped(tmp_path, dataset(place) + translation(**settings | {"server": server | {"base_url": "localhost:9"}}))
+    assert "localhost:9" in line
+
+
+@pytest.mark.parametrize("engine", ["openai", "batch"])
+def test_a_model_that_the_server_has_not(tmp_path, place, server, engine):
+    line = stopped(tmp_path, dataset(place) + translation(**served(server, engine, model="mokc")))
+    print(line)
+    assert "mokc" in line
+
+
+def test_a_provider_that_rejects_the_whole_batch(tmp_path, place, server):
+    reason = {"code": "model_not_supported", "message": "this model has no batch mode", "line": 1, "param": None}
+    server.store.refusals = [reason] * 5
+    path = experiment(tmp_path, dataset(place) + translation(**served(server, "batch")))
+    line = command("run", path).error
+    assert "the provider refuses the whole batch (line 1: this model has no batch mode); correct what it names" in line
+    assert artifacts(tmp_path)[0] == IMPORTED and server.counts.prompts.total() == 0
+    server.store.refusals = []
+    assert command("run", path).code == 0
+    assert set(server.counts.answered.values()) == {1} and len(server.counts.answered) == 4
+
+
+# What was done stays ----------------------------------------------------------------------------------------
+
+
+def test_what_was_answered_before_the_server_went_is_not_asked_again(tmp_path):
+    place = write_set(tmp_path / "set", documents(40))
+    refuse = ["200"] * 15 + ["402"] * 1000
+    with FaultServer(refuse, answer=dutch) as server:
+        path = experiment(tmp_path, dataset(place, shard_documents=5) + translation(**served(server)))
+        said = command("run", path)
+        assert "the server refuses every request (402 Payment Required" in said.error and "see to the account" in said.error
+        assert server.counts.outcomes["200"] == 15 and server.counts.outcomes["402"] <= 4 + 4
+        answered = set(server.counts.answered)
+    with FaultServer(answer=dutch) as server:
+        path.write_text(re.sub(r"http://127\.0\.0\.1:\d+", server.url, path.read_text()))
+        assert command("run", path).code == 0
+        assert server.counts.prompts.total() == 41 - len(answered) and not answered & set(server.counts.prompts)
+    assert len(by_id(Pipeline.of(load_experiment(path)))) == 40
+
+
+def test_a_reference_or_a_parallel_text_that_does_not_fit(tmp_path, place):
+    (tmp_path / "source.txt").write_text("One line.\nTwo lines.\n")
+    (tmp_path / "reference.txt").write_text("Een regel.\n")
+    files = f'source = "{tmp_path}/source.txt"\nreference = "{tmp_path}/reference.txt"\n'
+    said = command("run", experiment(tmp_path, f'[[parallel]]\nname = "p"\n{files}' + translation()))
+    print(said)
+    said = command("run", experiment(tmp_path, f'[[parallel]]\nname = "p"\n{files.replace("reference.txt", "no.txt")}' + translation()))
+    assert f"{tmp_path}/no.txt: is not there" in said.error
+    other = write_set(tmp_path / "other", [row | {"_id": f"other{n}"} for n, row in enumerate(documents(3))])
+    said = command("run", experiment(tmp_path, dataset(place, reference=other) + translation()))
+    assert "translation and reference share no identifier; give a reference with the ids" in said.error
+    assert "repair" in artifacts(tmp_path)[0]
+
+
+def test_the_line_and_the_exit_code_of_a_process_of_its_own(tmp_path, place):
+    path = experiment(tmp_path, dataset(place) + translation(max_model_len=64))
+    done = beirnl("translate", path, check=2)
+    assert done.stderr.splitlines()[-1].startswith("error: prompt paper-document: the prompt takes")
+    assert "error: " not in done.stdout and "Traceback" not in done.stderr
+    done = beirnl("translate", path, "--debug", check=1)
+    assert "Traceback" in done.stderr
