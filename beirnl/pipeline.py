@@ -236,7 +236,8 @@ class Pipeline:
         self.progress.finish(_note(receipts))
 
     def _allowances(self, stage: Stage, node: Node) -> Iterator[Allowance | None]:
-        """What each worker may spend, again and again until ``max_cost`` is reached; None: no limit.
+        """What each worker may spend, again and again until ``max_cost`` is reached or what is left pays for
+        nothing more; None: no limit. The first round may find that all has been answered already.
 
         Raises:
             BudgetError: it is reached.
@@ -246,16 +247,17 @@ class Pipeline:
             yield None
             return
         spending = Spending.of(self.experiment, self.graph, self.workspace)
-        while True:
-            left = translation.max_cost - spending.money()
-            if left < _LEAST_SHARE * translation.max_cost:
-                raise BudgetError(
-                    f"max_cost is reached: {spending.money():.2f} of {translation.max_cost:.2f} "
-                    f"{spending.currency} are spent",
-                    where=self.experiment.file,
-                    remedy="raise max_cost and run the same command again; what was done stays",
-                )
+        before, left = -1.0, translation.max_cost
+        while before < 0 or (spending.money() > before and left >= _LEAST_SHARE * translation.max_cost):
+            before = spending.money()
+            left = max(0.0, translation.max_cost - before)
             yield spending.allowance(llm_of(node.spec), left / self.experiment.runtime.workers)
+        raise BudgetError(
+            f"max_cost is reached: {spending.money():.2f} of {translation.max_cost:.2f} {spending.currency} "
+            "are spent",
+            where=self.experiment.file,
+            remedy="raise max_cost and run the same command again; what was done stays",
+        )
 
     def _pending(self, node: Node, run_id: str, allowance: Allowance | None = None) -> list[Task]:
         committed = node.artifact(self.workspace).committed()

@@ -13,19 +13,21 @@ QRELS = pa.schema([("query_id", pa.string()), ("doc_id", pa.string()), ("relevan
 #: Ranked results; within a query ordered by score descending, then ``doc_id`` descending (trec_eval's order).
 RUN = pa.schema([("query_id", pa.string()), ("doc_id", pa.string()), ("score", pa.float32())])
 #: What an LLM answered for a row, before any check: one answer per piece of the row, the white space before
-#: each piece, and how the worst of them ended (``stop``, ``length`` or ``error``).
+#: each piece, the pieces (empty where the row was asked whole), and how the worst of them ended (``stop``,
+#: ``length`` or ``error``).
 ANSWERS = pa.schema(
     [
         ("row", pa.int64()),
         ("id", pa.string()),
         ("answers", pa.list_(pa.string())),
         ("gaps", pa.list_(pa.string())),
+        ("pieces", pa.list_(pa.string())),
         ("finish_reason", pa.string()),
         ("error", pa.string()),
     ]
 )
-#: Translated rows: CORPUS with the verdict of the checks (``ok``, or names of failed ones joined by ``,``) and
-#: the rung of the repair ladder that gave the text (empty: the first answer stands).
+#: Translated rows: CORPUS with the verdict of the checks (``ok``, or names of failed ones joined by ``,``)
+#: and the rung of the repair ladder that gave the text (empty: the first answer stands).
 TRANSLATED = pa.schema([*_TEXT, ("status", pa.string()), ("repair", pa.string())])
 #: How many translations of a dataset have which length ratio: ``count`` per bin of the log ratio.
 RATIOS = pa.schema([("count", pa.int64())])

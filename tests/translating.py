@@ -36,7 +36,8 @@ def documents(number: int, seed: int = 7) -> list[dict]:
     draw = random.Random(seed)
     letter = chr(ord("d") + seed - 7)
     return [
-        doc(f"{letter}{n}", " ".join(draw.sample(sentences(), 3)), f"Document {n} of {number}") for n in range(number)
+        doc(f"{letter}{n}", " ".join(draw.sample(sentences(), 3)), f"Document {n} of {number}")
+        for n in range(number)
     ]
 
 
@@ -80,12 +81,12 @@ def dutch(prompt: str) -> str:
     return in_order(MockLlm(LlmSpec(engine="mock")), [Request(messages=(("user", prompt),))])[0].text
 
 
-def finals(pipeline: Pipeline, kind: str = "document", dataset: str = "own", back: bool = False) -> list[dict]:
+def finals(
+    pipeline: Pipeline, kind: str = "document", dataset: str = "own", back: bool = False
+) -> list[dict]:
     """The translated rows, in the order of the source."""
     (found,) = (
-        t.final
-        for t in pipeline.graph.translations
-        if (t.kind, t.dataset, t.back) == (kind, dataset, back)
+        t.final for t in pipeline.graph.translations if (t.kind, t.dataset, t.back) == (kind, dataset, back)
     )
     tables = found.artifact(pipeline.workspace).tables()
     return sorted((row for part in tables for row in part.to_pylist()), key=lambda row: row["row"])

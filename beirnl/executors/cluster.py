@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from beirnl.config import Runtime
-from beirnl.errors import BeirnlError, ClusterError
+from beirnl.errors import BeirnlError, BudgetError, ClusterError
 from beirnl.executors import Done
 from beirnl.stages import STAGES, Stage
 from beirnl.stages.base import StoppedError, Task, execute
@@ -48,7 +48,8 @@ class Worker:
             stage = STAGES[task.stage]
             return pickle.dumps(execute(stage, task, self._load(stage, task), self._stop))
         except BeirnlError as error:
-            self._stop.set()
+            if not isinstance(error, BudgetError):  # what is paid for is waited for
+                self._stop.set()
             return pickle.dumps(error)
 
     def _load(self, stage: Stage, task: Task) -> Any:
@@ -137,8 +138,8 @@ class RayExecutor:
         stopped: BeirnlError | None = None
         for row in _rows(results):
             outcome = pickle.loads(row["outcome"])
-            if isinstance(outcome, StoppedError):  # a neighbour of the unit that failed, whose error comes
-                stopped = outcome
+            if isinstance(outcome, StoppedError | BudgetError):  # the others go on to their end
+                stopped = stopped or outcome
             elif isinstance(outcome, BaseException):
                 raise outcome
             else:

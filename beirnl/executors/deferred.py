@@ -6,7 +6,7 @@ find their place in the journal again.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,14 +16,14 @@ from typing import Self
 from beirnl.errors import BeirnlError, DataError
 from beirnl.executors import Done
 from beirnl.executors.local import LocalExecutor
-from beirnl.llm.asking import Asker, Usage, entry_of
+from beirnl.llm.asking import Asker, entry_of
 from beirnl.llm.batch.files import BatchFileWriter, Origin, custom_id, read_results, split_custom_id
 from beirnl.llm.protocol import Answer, Request
 from beirnl.specs import LlmSpec
 from beirnl.stages import STAGES
 from beirnl.stages.base import Task, Unit, execute
 from beirnl.stages.translate import llm_of
-from beirnl.store.journal import Journal
+from beirnl.store.journal import Journal, journal_name
 from beirnl.store.keys import digest
 
 
@@ -62,9 +62,9 @@ class _Nothing:
 class _Resource:
     executor: "DeferredExecutor"
 
-    def asker(self, unit: Unit, llm: LlmSpec, journal: Journal, watch: Callable[[Usage], None]) -> Asker:
+    def asker(self, unit: Unit, llm: LlmSpec, journal: Journal) -> Asker:
         """As :meth:`beirnl.stages.translate.Translator.asker`."""
-        return _Collector(_Nothing(), llm, journal, unit.number, watch, executor=self.executor)
+        return _Collector(_Nothing(), llm, journal, unit.number, executor=self.executor)
 
 
 class DeferredExecutor(LocalExecutor):
@@ -134,28 +134,34 @@ def read_batch(results: Path, folders: Collection[Path]) -> tuple[int, dict[str,
         DataError: a line that is no result, or one of another experiment.
     """
     journals = {folder.name: folder for folder in folders}
-    failed: dict[str, str] = {}
+    failed: dict[tuple[Origin, str], str] = {}
     found: dict[Origin, dict[str, Answer]] = {}
     for name, result in read_results(results):
         origin, key = _read_custom_id(name, results, journals)
         if isinstance(result, str):
-            failed.setdefault(name, result)
+            failed.setdefault((origin, key), result)
         else:
             found.setdefault(origin, {}).setdefault(key, result)
-            failed[name] = ""  # an answer counts, whatever else was said of the request
-    new = sum(_append(journals[o.journal], o.low, o.high, answers) for o, answers in found.items())
-    return new, dict(Counter(filter(None, failed.values())))
+    reading = digest(sorted((path.name, path.stat().st_size) for path in results.glob("*.jsonl")))[:8]
+    new = sum(_append(journals[o.journal], o, answers, f"batch{reading}") for o, answers in found.items())
+    refused: dict[Origin, dict[str, Answer]] = {}
+    for (origin, key), reason in failed.items():
+        if key not in found.get(origin, {}):  # an answer counts, whatever else was said of the request
+            refused.setdefault(origin, {})[key] = Answer("", "error", error=reason)
+    for origin, refusals in refused.items():
+        _append(journals[origin.journal], origin, refusals, f"refused{reading}")
+    return new, dict(Counter(one.error for refusals in refused.values() for one in refusals.values()))
 
 
-def _append(folder: Path, low: int, high: int, answers: dict[str, Answer]) -> int:
-    """Append answers that the journal lacks."""
-    known = Journal(folder, low, high, "").known(answers)
-    fresh = {key: answer for key, answer in answers.items() if key not in known}
-    if fresh:
-        writer = f"batch{digest(sorted(fresh))[:8]}"
-        with Journal(folder, low, high, writer) as journal:
-            for key, answer in fresh.items():
-                journal.append(entry_of(key, answer))
+def _append(folder: Path, origin: Origin, answers: dict[str, Answer], writer: str) -> int:
+    """Append answers that the journal lacks; the same results read twice are appended once."""
+    if (folder / journal_name(origin.low, origin.high, writer)).exists():
+        return 0
+    with Journal(folder, origin.low, origin.high, writer) as journal:
+        known = journal.known(answers)
+        fresh = {key: answer for key, answer in answers.items() if key not in known}
+        for key, answer in fresh.items():
+            journal.append(entry_of(key, answer))
     return len(fresh)
 
 

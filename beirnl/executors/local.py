@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any
 
+from beirnl.errors import BudgetError
 from beirnl.executors import Done
 from beirnl.stages import STAGES
 from beirnl.stages.base import Stage, StoppedError, Task, execute
@@ -71,8 +72,9 @@ def _in_threads(stage: Stage, tasks: Sequence[Task], resource: Any, at_once: int
                     if error is None:
                         done(task, future.result())
                         continue
-                    stop.set()
                     errors.append(error)
+                    if not isinstance(error, BudgetError):  # what is paid for is waited for
+                        stop.set()
         except BaseException:
             stop.set()
             raise

@@ -1,6 +1,6 @@
 """Asking an LLM through the journal: equal requests are asked once, and no answer is asked for again."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from beirnl.llm.protocol import LLM, Answer, Request
@@ -34,6 +34,7 @@ class Asker:
         journal: answers already given, and where new ones go.
         unit: for the failpoint ``after-answer``.
         watch: called after every new answer with the usage so far; may raise to stop the unit.
+        order: called with the requests that the engine is about to be asked; may raise to prevent it.
     """
 
     llm: LLM
@@ -41,6 +42,7 @@ class Asker:
     journal: Journal
     unit: int
     watch: Callable[[Usage], None] = lambda usage: None
+    order: Callable[[Collection[Request]], None] = lambda requests: None
     usage: Usage = field(default_factory=Usage)
 
     def ask(self, requests: Sequence[Request], attempt: int = 0) -> list[Answer]:
@@ -53,6 +55,8 @@ class Asker:
         keys = [request.key(self.spec.model, attempt=attempt) for request in requests]
         answers = {key: _answer(entry) for key, entry in self.journal.known(set(keys)).items()}
         pending = {key: r for key, r in zip(keys, requests, strict=True) if key not in answers}
+        if pending:
+            self.order(pending.values())
         for key, answer in self.new_answers(pending) if pending else ():
             answers[key] = answer
             if answer.finish_reason != "error":  # an error may pass; it is asked again by the next run

@@ -172,5 +172,9 @@ def _attempt(stage: Stage, task: Task, resource: Any, stop: threading.Event) -> 
     unit = Unit(task, out, resource, task.inputs, stop)
     function = stage.run if task.unit >= 0 else stage.reduce
     assert function is not None, f"{stage.name} has no reduction"
-    function(unit)
-    return out.commit()
+    try:
+        function(unit)
+        return out.commit()
+    except Exception:
+        out.abandon()
+        raise

@@ -1,7 +1,7 @@
 """Stages that translate: ask, learn the length bounds, check, repair, compare with a reference."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from beirnl.errors import BudgetError, DataError
 from beirnl.llm.asking import Asker, Usage
+from beirnl.llm.protocol import Request
 from beirnl.schema import ANSWERS, BOUNDS, QUALITY, RATIOS, TRANSLATED
 from beirnl.specs import CheckSpec, LlmSpec, RepairSpec, Spec, TranslationSpec
-from beirnl.stages.base import Inputs, Task, Unit
+from beirnl.stages.base import Allowance, Inputs, Task, Unit
 from beirnl.store.artifacts import Artifact
 from beirnl.store.journal import Journal, bucket_range
 from beirnl.store.keys import digest, spec_fields
@@ -83,9 +84,9 @@ class Translator:
         self._spent: dict[str, float] = {}
         self._lock = threading.Lock()
 
-    def asker(self, unit: Unit, llm: LlmSpec, journal: Journal, watch: Callable[[Usage], None]) -> Asker:
-        """The engine behind the journal of a unit."""
-        return Asker(self.llm, llm, journal, unit.number, watch)
+    def asker(self, unit: Unit, llm: LlmSpec, journal: Journal) -> Asker:
+        """The engine behind the journal of a unit; watches money, and whether the run is being stopped."""
+        return Asker(self.llm, llm, journal, unit.number, *Meter(self, unit, llm).hooks)
 
     def close(self) -> None:
         """Let go of the engine."""
@@ -93,33 +94,62 @@ class Translator:
         if close:
             close()
 
-    def spend(self, task: Task, money: float) -> None:
+    def spend(self, allowance: Allowance, money: float) -> None:
         """Count money spent; BudgetError when the worker's allowance for this group is used up."""
-        allowance = task.allowance
-        assert allowance is not None
         with self._lock:
             spent = self._spent[allowance.group] = self._spent.get(allowance.group, 0.0) + money
         if spent >= allowance.money:
             raise BudgetError("the allowance of this worker is spent")
 
+    def reserve(self, allowance: Allowance, money: float) -> None:
+        """Count money that an order will cost; BudgetError, and nothing counted, where that is too much."""
+        with self._lock:
+            spent = self._spent.get(allowance.group, 0.0)
+            if spent + money > allowance.money:
+                raise BudgetError("the allowance of this worker does not pay for the order")
+            self._spent[allowance.group] = spent + money
 
-def _asker(unit: Unit, journal: Journal, llm: LlmSpec) -> Asker:
-    """The engine behind the unit's journal; watches money and whether the run is being stopped."""
-    task, translator = unit.task, unit.resource
-    told = Usage()
 
-    def watch(usage: Usage) -> None:
-        unit.check_stop()
-        unit.out.tell(usage.asked)
-        if task.allowance:
-            new = Usage(
-                0, usage.prompt_tokens - told.prompt_tokens, usage.completion_tokens - told.completion_tokens
-            )
-            told.prompt_tokens, told.completion_tokens = usage.prompt_tokens, usage.completion_tokens
-            translator.spend(task, task.allowance.price_of(new.prompt_tokens, new.completion_tokens))
+class Meter:
+    """Counts what one unit spends. What is answered at once is paid as it comes; what a batch job answers is
+    paid when it is ordered, at what it is expected to cost."""
 
-    asker: Asker = translator.asker(unit, llm, journal, watch)
-    return asker
+    def __init__(self, translator: Translator, unit: Unit, llm: LlmSpec) -> None:
+        from beirnl.llm import ENGINES
+
+        self._translator, self._unit, self._llm = translator, unit, llm
+        self._deferred = ENGINES[llm.engine].deferred
+        self._prompt = self._completion = 0  # tokens paid so far
+
+    @property
+    def hooks(self) -> tuple[Callable[[Usage], None], Callable[[Collection[Request]], None]]:
+        """For :class:`Asker`: ``watch`` and ``order``."""
+        return self._watch, self._order
+
+    def _watch(self, usage: Usage) -> None:
+        self._unit.check_stop()
+        self._unit.out.tell(usage.asked)
+        allowance = self._unit.task.allowance
+        if allowance and not self._deferred:
+            new = usage.prompt_tokens - self._prompt, usage.completion_tokens - self._completion
+            self._prompt, self._completion = usage.prompt_tokens, usage.completion_tokens
+            self._translator.spend(allowance, allowance.price_of(*new))
+
+    def _order(self, requests: Collection[Request]) -> None:
+        allowance = self._unit.task.allowance
+        if allowance:
+            expected = allowance.price_of(*self._expected(requests)) if self._deferred else 0.0
+            self._translator.reserve(allowance, expected)
+            self._translator.spend(allowance, 0.0)
+
+    def _expected(self, requests: Collection[Request]) -> tuple[int, int]:
+        """Tokens of prompts and of answers: a translation is taken to be as long as its prompt."""
+        from beirnl.llm.local import counter
+
+        count = counter(self._llm)
+        prompts = [count(request.last_text) for request in requests]
+        answers = (min(n, r.max_tokens) for n, r in zip(prompts, requests, strict=True))
+        return sum(prompts), sum(answers)
 
 
 def _journal(unit: Unit, llm: LlmSpec) -> Journal:
@@ -142,7 +172,7 @@ def translate(unit: Unit) -> None:
     rows = unit.inputs["rows"].read(unit.number)
     asks = asks_for(rows, spec, piece_budget(spec))
     with _journal(unit, spec.llm) as journal:
-        asker = _asker(unit, journal, spec.llm)
+        asker: Asker = unit.resource.asker(unit, spec.llm, journal)
         answers = asker.ask([ask.request for row in asks for ask in row])
     unit.out.rows_in = rows.num_rows
     unit.out.count("split", sum(len(row) > 1 for row in asks))
@@ -197,7 +227,7 @@ def repair(unit: Unit) -> None:
     if ladder.failing():
         llm = llm_of(spec)
         with _journal(unit, llm) as journal:
-            asker = _asker(unit, journal, llm)
+            asker: Asker = unit.resource.asker(unit, llm, journal)
             for rung in spec.rungs:
                 ladder.climb(rung, asker)
         _count(unit, asker.usage)

@@ -272,6 +272,10 @@ class PartWriter:
         """Add to a count that the receipt will hold."""
         self.counts[name] = self.counts.get(name, 0) + number
 
+    def abandon(self) -> None:
+        """Forget the attempt: it has ended by an error that was caught, which is no death of its worker."""
+        self._marker.unlink(missing_ok=True)
+
     def commit(self) -> Receipt:
         """Flush the parts, then put the receipt in place: from here on the unit is done."""
         for part in self._parts:

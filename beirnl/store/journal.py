@@ -20,6 +20,7 @@ import msgspec
 from beirnl.store.files import disk_errors, write_atomically
 
 BUCKETS = 1 << 12
+REFUSALS = 3  # as often is a request asked through batch files that the provider refuses
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -58,9 +59,19 @@ class Journal:
         self._synced = time.monotonic()
 
     def known(self, keys: Container[str]) -> dict[str, Entry]:
-        """The answers to the requests with these keys that are there already, by key."""
-        entries = (entry for path in self._files() for entry in read_entries(path))
-        return {entry.key: entry for entry in entries if entry.key in keys}
+        """The answers to the requests with these keys that are there already, by key.
+
+        A refusal (``finish_reason`` ``error``) may pass; after :data:`REFUSALS` of them it is the answer.
+        """
+        answers: dict[str, Entry] = {}
+        refused: dict[str, list[Entry]] = {}
+        for entry in (entry for path in self._files() for entry in read_entries(path)):
+            if entry.key in keys and entry.finish_reason != "error":
+                answers[entry.key] = entry
+            elif entry.key in keys:
+                refused.setdefault(entry.key, []).append(entry)
+        final = {key: found[-1] for key, found in refused.items() if len(found) >= REFUSALS}
+        return final | answers
 
     def append(self, entry: Entry) -> None:
         """Record an answer: at once safe from the death of this process, within a second from that of the
@@ -154,7 +165,8 @@ def totals(folder: Path) -> Totals:
 def _sum(path: Path) -> Totals:
     result = Totals()
     for entry in read_entries(path):
-        result += entry
+        if entry.finish_reason != "error":
+            result += entry
     return result
 
 

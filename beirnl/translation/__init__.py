@@ -5,7 +5,7 @@ cannot be used is replaced by its source and keeps the reason in its status, so 
 at a document.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,16 @@ import pyarrow as pa
 from beirnl.llm.protocol import Answer
 from beirnl.schema import ANSWERS, TRANSLATED
 from beirnl.specs import CheckSpec, TranslationSpec
-from beirnl.translation.asks import Ask, Texts, asks_for, join, piece_budget, texts_of, worst
+from beirnl.translation.asks import (
+    Ask,
+    Texts,
+    asks_for,
+    join,
+    judge_pieces,
+    piece_budget,
+    texts_of,
+    worst,
+)
 from beirnl.translation.checks import accept, badness, check_rows, needs_repair
 from beirnl.translation.lengths import Bounds, histogram, learn, ratios
 from beirnl.translation.parsing import Parsed
@@ -54,10 +63,16 @@ def answers_table(table: pa.Table, asks: Sequence[Sequence[Ask]], answers: Seque
             "id": table["id"],
             "answers": pa.array([[one.text for one in row] for row in given], pa.list_(pa.string())),
             "gaps": pa.array([[ask.gap for ask in row] for row in asks], pa.list_(pa.string())),
+            "pieces": pa.array([_pieces(row) for row in asks], pa.list_(pa.string())),
             "finish_reason": pa.array([worst(row) for row in given], pa.string()),
             "error": pa.array([_error(row) for row in given], pa.string()),
         }
     ).cast(ANSWERS)
+
+
+def _pieces(asks: Sequence[Ask]) -> list[str]:
+    """The pieces that a row was cut into; of a row asked whole they would only repeat it."""
+    return [ask.piece for ask in asks] if len(asks) > 1 else []
 
 
 def _error(answers: Sequence[Answer]) -> str:
@@ -101,7 +116,7 @@ def checked_table(
         bounds: of the length ratio, learned from the dataset.
     """
     sources = texts_of(source)
-    parsed = _parsed(sources, answers, spec)
+    parsed = _parsed(sources, answers, spec, lambda pieces: judge_pieces(pieces, spec, checks, bounds))
     translations = [(one.title, one.text) for one in parsed]
     statuses = check_rows(
         sources,
@@ -132,7 +147,13 @@ def translated_table(
     return pa.table(columns).cast(TRANSLATED)
 
 
-def _parsed(sources: Texts, answers: pa.Table, spec: TranslationSpec) -> list[Parsed]:
+Judge = Callable[[Sequence[str]], Callable[[Texts], Sequence[str]]]
+
+
+def _parsed(
+    sources: Texts, answers: pa.Table, spec: TranslationSpec, judge: Judge = lambda pieces: lambda texts: ()
+) -> list[Parsed]:
     template = read_template(spec.prompt, spec.template, spec.kind)
-    rows = zip(sources, answers["answers"].to_pylist(), answers["gaps"].to_pylist(), strict=True)
-    return [join(source, texts, gaps, template) for source, texts, gaps in rows]
+    columns = (answers[name].to_pylist() for name in ("answers", "gaps", "pieces"))
+    rows = zip(sources, *columns, strict=True)
+    return [join(source, texts, gaps, template, judge(pieces)) for source, texts, gaps, pieces in rows]

@@ -8,7 +8,9 @@ import pyarrow as pa
 
 from beirnl.errors import ConfigError
 from beirnl.llm.protocol import Answer, FinishReason, Request
-from beirnl.specs import TranslationSpec
+from beirnl.specs import CheckSpec, TranslationSpec
+from beirnl.translation.checks import check_rows
+from beirnl.translation.lengths import Bounds
 from beirnl.translation.parsing import Parsed, parse
 from beirnl.translation.prompts import Template, read_template, render
 from beirnl.translation.splitting import Piece, split
@@ -25,10 +27,12 @@ class Ask(NamedTuple):
     Attributes:
         request: what to ask.
         gap: the white space before the piece; ``title`` where the piece is the title by itself.
+        piece: its text.
     """
 
     request: Request
     gap: str
+    piece: str
 
 
 def texts_of(table: pa.Table) -> list[tuple[str, str]]:
@@ -89,11 +93,11 @@ def asks_of(
     together = title if template.with_title and fits(f"{title} {title}") else ""  # room for a text beside it
     pieces = _pieces(text, lambda piece: fits(f"{together} {piece}" if together else piece))
     asks = [
-        Ask(_request(template, spec, together if n == 0 else "", piece.text, attempt), piece.gap)
+        Ask(_request(template, spec, together if n == 0 else "", piece.text, attempt), piece.gap, piece.text)
         for n, piece in enumerate(pieces)
     ]
     if title.strip() and not together:
-        asks.insert(0, Ask(_request(template, spec, "", title, attempt), _TITLE))
+        asks.insert(0, Ask(_request(template, spec, "", title, attempt), _TITLE, title))
         if not text.strip():
             del asks[1:]
     return asks
@@ -106,9 +110,11 @@ def _pieces(text: str, fits: Callable[[str], bool]) -> list[Piece]:
 def asks_in_pieces(title: str, pieces: Sequence[Piece], spec: TranslationSpec, attempt: int) -> list[Ask]:
     """The requests of a row whose title and pieces are asked one by one."""
     template = read_template(spec.prompt, spec.template, spec.kind)
-    asks = [Ask(_request(template, spec, "", title, attempt), _TITLE)] if title.strip() else []
+    asks = [Ask(_request(template, spec, "", title, attempt), _TITLE, title)] if title.strip() else []
     asks += [
-        Ask(_request(template, spec, "", piece.text, attempt), piece.gap) for piece in pieces if piece.text
+        Ask(_request(template, spec, "", piece.text, attempt), piece.gap, piece.text)
+        for piece in pieces
+        if piece.text
     ]
     return asks
 
@@ -126,31 +132,68 @@ def _request(template: Template, spec: TranslationSpec, title: str, text: str, a
     )
 
 
-def join(source: tuple[str, str], answers: Sequence[str], gaps: Sequence[str], template: Template) -> Parsed:
+def join(
+    source: tuple[str, str],
+    answers: Sequence[str],
+    gaps: Sequence[str],
+    template: Template,
+    judge: Callable[[Texts], Sequence[str]] = lambda translations: (),
+) -> Parsed:
     """One row out of the answers to its pieces.
 
     Args:
         source: title and text that were asked about.
         answers, gaps: one per piece, as they were asked.
         template: of the prompt.
+        judge: names what is wrong with the pieces, given their translations, where there are several: what is
+            wrong with one of them may not show in the whole.
     """
     titled = bool(source[0].strip())
     if len(answers) == 1 and gaps[0] != _TITLE:
         return parse(answers[0] or "", template, titled=titled)
     title, text = "", ""
-    problems: dict[str, None] = {}
+    parsed = []
     for place, (answer, gap) in enumerate(zip(answers, gaps, strict=True)):
         has_title = titled and template.with_title and place == 0 and gap != _TITLE
         piece = parse(answer or "", template, titled=has_title)
-        problems |= dict.fromkeys(piece.problems)
+        parsed.append(piece)
         if gap == _TITLE:
             title = piece.text or piece.title
             continue
         title = piece.title if has_title else title
         text += (gap if text else "") + piece.text
-        if not piece.text:
-            problems["truncated"] = None  # the others may be so long that nothing else shows it
-    return Parsed(title, text, tuple(problems))
+    problems = [name for piece in parsed for name in piece.problems]
+    problems += judge([("", piece.text or piece.title) for piece in parsed]) if len(parsed) > 1 else ()
+    return Parsed(title, text, tuple(dict.fromkeys(problems)))
+
+
+def judge_pieces(
+    pieces: Sequence[str], spec: TranslationSpec, checks: CheckSpec, bounds: Bounds | None
+) -> Callable[[Texts], list[str]]:
+    """Checks on the pieces of one row, for :func:`join`.
+
+    Args:
+        pieces: source texts that were asked one by one.
+        spec: languages.
+        checks, bounds: as for rows.
+    """
+
+    def judge(translations: Texts) -> list[str]:
+        statuses = check_rows(
+            [("", piece) for piece in pieces],
+            translations,
+            ["stop"] * len(pieces),
+            spec.source_language,
+            spec.target_language,
+            checks,
+            bounds=bounds,
+        )
+        names = [name for status in statuses if status != "ok" for name in status.split(",")]
+        return [
+            "truncated" if name == "empty" else name for name in names
+        ]  # the row has a text, without this
+
+    return judge
 
 
 def worst(answers: Sequence[Answer]) -> FinishReason:

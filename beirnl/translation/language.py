@@ -46,7 +46,7 @@ def identify_many(texts: Sequence[str], languages: tuple[str, ...]) -> list[str]
 
 
 def can_identify(code: str) -> bool:
-    """Whether texts in this language are recognised: by the registry, since the identifier takes long to load."""
+    """Whether texts in this language are recognised; asked of the registry: the identifier loads slowly."""
     entry = registry.languages().get(code)
     return entry is not None and entry.identified
 

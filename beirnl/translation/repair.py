@@ -12,7 +12,16 @@ import pyarrow as pa
 from beirnl.llm.protocol import Answer, Request
 from beirnl.specs import RepairSpec, Rung
 from beirnl.translation import translated_table
-from beirnl.translation.asks import Ask, asks_in_pieces, asks_of, join, piece_budget, texts_of, worst
+from beirnl.translation.asks import (
+    Ask,
+    asks_in_pieces,
+    asks_of,
+    join,
+    judge_pieces,
+    piece_budget,
+    texts_of,
+    worst,
+)
 from beirnl.translation.checks import accept, badness, check_rows, needs_repair
 from beirnl.translation.lengths import Bounds
 from beirnl.translation.prompts import read_template
@@ -76,7 +85,8 @@ class Ladder:
         spec = rung.translation
         template = read_template(spec.prompt, spec.template, spec.kind)
         texts, gaps = [answer.text for answer in answers], [ask.gap for ask in asks]
-        parsed = join(row.source, texts, gaps, template)
+        judge = judge_pieces([ask.piece for ask in asks], spec, self._spec.checks, self._bounds)
+        parsed = join(row.source, texts, gaps, template, judge)
         translation = (parsed.title, parsed.text)
         (status,) = check_rows(
             [row.source],

@@ -68,7 +68,12 @@ def test_rungs_are_climbed_in_order_and_a_row_leaves_where_it_is_mended(tmp_path
     pipeline = run(experiment(tmp_path, dataset(place) + translation()))
     found = by_id(pipeline)
     assert [row["repair"] for row in found.values()] == ["room", "prompt", "pieces", "pieces"]
-    assert [row["status"] for row in found.values()] == ["ok", "ok", "ok", "truncated"]  # a sentence is missing
+    assert [row["status"] for row in found.values()] == [
+        "ok",
+        "ok",
+        "ok",
+        "truncated",
+    ]  # a sentence is missing
     # room: 4 rows; prompt: 3; pieces: 2 rows of a title and two sentences, of which they share one
     assert counted(pipeline, "repair") == 4 + 3 + 2 * 3 - 1
 
@@ -103,10 +108,14 @@ def test_what_still_fails_keeps_its_best_attempt_or_the_source(tmp_path):
 
 def test_a_repair_never_takes_the_answer_that_was_rejected(tmp_path):
     place = write_set(tmp_path / "set", [doc("a", "The people drink water. [[fault:empty:once]]")])
-    path = experiment(tmp_path, dataset(place) + translation(repair=["prompt"], repair_document_prompt="same.txt"))
-    prompt = '<title> {title} </title> <body> {text} </body>'
+    path = experiment(
+        tmp_path, dataset(place) + translation(repair=["prompt"], repair_document_prompt="same.txt")
+    )
+    prompt = "<title> {title} </title> <body> {text} </body>"
     (tmp_path / "same.txt").write_text(f"Translate to {{target_language}} this:\n ['{prompt}']")
-    path.write_text(path.read_text().replace("[translation]\n", '[translation]\ndocument_prompt = "same.txt"\n'))
+    path.write_text(
+        path.read_text().replace("[translation]\n", '[translation]\ndocument_prompt = "same.txt"\n')
+    )
     pipeline = run(path)
     assert counted(pipeline, "translate") == 2  # the query too
     assert counted(pipeline, "repair") == 1  # the same words, and asked
@@ -124,8 +133,12 @@ def test_without_a_ladder_the_checks_have_the_last_word(tmp_path):
 
 def test_a_changed_threshold_asks_again_only_for_what_now_fails(tmp_path):
     place = write_set(tmp_path / "set", documents(12))
-    with FaultServer(answer=lambda prompt: dutch(prompt) if "Document 3 " not in prompt else twice(prompt)) as server:
-        path = experiment(tmp_path, dataset(place) + translation(**served(server, checks={"max_length_ratio": 9.0})))
+    with FaultServer(
+        answer=lambda prompt: dutch(prompt) if "Document 3 " not in prompt else twice(prompt)
+    ) as server:
+        path = experiment(
+            tmp_path, dataset(place) + translation(**served(server, checks={"max_length_ratio": 9.0}))
+        )
         assert {row["status"] for row in finals(run(path))} == {"ok"}
         before = Counter(server.counts.prompts)
         assert set(before.values()) == {1} and before.total() == 13
@@ -134,7 +147,9 @@ def test_a_changed_threshold_asks_again_only_for_what_now_fails(tmp_path):
         row = by_id(pipeline)["d3"]
         assert (row["status"], row["repair"]) == ("ok", "prompt")
         asked = Counter(server.counts.prompts) - before
-        assert asked.total() == 2 and all("Document 3 " in prompt for prompt in asked)  # with room, then as JSON
+        assert asked.total() == 2 and all(
+            "Document 3 " in prompt for prompt in asked
+        )  # with room, then as JSON
         assert counted(pipeline, "translate") == 13  # as it was
         done = server.counts.prompts.total()
         path.write_text(path.read_text().replace("1.5", "1.4"))
@@ -191,15 +206,15 @@ def test_a_document_of_30_000_tokens_among_a_hundred(tmp_path):
     assert counted(pipeline, "translate") > 100 + 20
 
 
-SEEN = ["empty", "error", "truncated", "markup"]
-UNSEEN = ["refusal", "language", "repetition"]
-_judged_as_a_whole = pytest.mark.xfail(reason="pieces are judged joined, by their beginning and as a whole")
+SEEN = ["empty", "error", "truncated", "markup", "refusal", "language", "repetition"]
 
 
-@pytest.mark.parametrize("fault", [*SEEN, *(pytest.param(one, marks=_judged_as_a_whole) for one in UNSEEN)])
+@pytest.mark.parametrize("fault", SEEN)
 def test_a_fault_in_one_piece_of_a_long_document_is_seen(tmp_path, fault):
     corpus = [*documents(2), doc("long", long_text(f" [[fault:{fault}]]"), "The long book")]
-    pipeline = run(experiment(tmp_path, dataset(write_set(tmp_path / "set", corpus)) + translation(repair=[])))
+    pipeline = run(
+        experiment(tmp_path, dataset(write_set(tmp_path / "set", corpus)) + translation(repair=[]))
+    )
     expected = "truncated" if fault == "empty" else fault
     assert expected in by_id(pipeline)["long"]["status"].split(",")
 
@@ -248,7 +263,9 @@ def test_equal_requests_are_asked_once_within_and_across_datasets_and_runs(tmp_p
     # other shards of the same texts, in a run of its own
     path.write_text(path.read_text().replace("shard_documents = 7", "shard_documents = 64"))
     again = by_id(run(path), dataset="one")
-    assert {name: row["text"] for name, row in again.items()} == {name: row["text"] for name, row in one.items()}
+    assert {name: row["text"] for name, row in again.items()} == {
+        name: row["text"] for name, row in one.items()
+    }
     assert server.counts.prompts.total() == DISTINCT
 
 
@@ -280,7 +297,11 @@ def test_equal_requests_are_asked_once_by_two_workers_on_ray(tmp_path, server):
 
 
 def test_bare_texts_ask_title_and_body_apart(tmp_path):
-    rows = [*documents(6), doc("t", "", "Only a title"), doc("b", "Only the text of it.\nOn two lines: here.", "")]
+    rows = [
+        *documents(6),
+        doc("t", "", "Only a title"),
+        doc("b", "Only the text of it.\nOn two lines: here.", ""),
+    ]
     place = write_set(tmp_path / "set", rows)
     prompts = {"query_prompt": "bare", "document_prompt": "bare"}
     pipeline = run(experiment(tmp_path, dataset(place) + translation(**prompts)))
@@ -292,7 +313,10 @@ def test_bare_texts_ask_title_and_body_apart(tmp_path):
 
 def test_the_few_shot_and_the_json_prompts(tmp_path):
     place = write_set(tmp_path / "set", documents(6))
-    for prompts in ({"document_prompt": "few-shot-nl"}, {"document_prompt": "json-document", "query_prompt": "json-query"}):
+    for prompts in (
+        {"document_prompt": "few-shot-nl"},
+        {"document_prompt": "json-document", "query_prompt": "json-query"},
+    ):
         folder = tmp_path / prompts["document_prompt"]
         folder.mkdir()
         pipeline = run(experiment(folder, dataset(place) + translation(**prompts)))

@@ -26,7 +26,9 @@ def artifacts(tmp_path):
     """Stages with something finished, and everything that looks half-written."""
     workspace = tmp_path / "workspace"
     done = {path.relative_to(workspace).parts[1] for path in workspace.rglob("manifest.json")}
-    half = [path for path in workspace.rglob("*") if path.suffix in (".tmp", ".partial") or path.name[0] == "."]
+    half = [
+        path for path in workspace.rglob("*") if path.suffix in (".tmp", ".partial") or path.name[0] == "."
+    ]
     return done, half
 
 
@@ -47,7 +49,10 @@ def stopped(tmp_path, text, *, done=IMPORTED):
 @pytest.mark.parametrize(
     ("prompt", "expected"),
     [
-        ("Translate to {target_language}: <title> {title} </title>", "own.txt: the document prompt has no {text}"),
+        (
+            "Translate to {target_language}: <title> {title} </title>",
+            "own.txt: the document prompt has no {text}",
+        ),
         ("Translate: {text}", "own.txt: the document prompt has no {title}"),
         ("{title} {text} {langauge}", "own.txt: unknown placeholder {langauge}; use {text}"),
         ('json = ["title"]\n---\n{title} {text}', "needs the field 'text'"),
@@ -65,7 +70,9 @@ def test_a_prompt_without_its_placeholders(tmp_path, place, prompt, expected):
 
 def test_a_prompt_file_that_cannot_be_read(tmp_path, place):
     text = dataset(place) + translation(query_prompt="nowhere.txt")
-    assert f"{tmp_path}/nowhere.txt: this prompt file cannot be read; give" in stopped(tmp_path, text, done=set())
+    assert f"{tmp_path}/nowhere.txt: this prompt file cannot be read; give" in stopped(
+        tmp_path, text, done=set()
+    )
     (tmp_path / "latin.txt").write_bytes(b"{text} caf\xe9")
     text = dataset(place) + translation(repair_query_prompt="latin.txt")
     assert "latin.txt: this prompt file cannot be read; give" in stopped(tmp_path, text, done=set())
@@ -85,7 +92,10 @@ def test_a_prompt_file_that_cannot_be_read(tmp_path, place):
         ({"repair": ["rooom"]}, "translation.repair.0: "),
         ({"second": {"engine": "openai"}}, "engine 'openai' needs a model"),
         ({"price": {"input": 1}}, "translation.price.output: "),
-        ({"server": {"api_key": "sk-1"}}, "unknown key 'translation.server.api_key'; did you mean 'api_key_env'?"),
+        (
+            {"server": {"api_key": "sk-1"}},
+            "unknown key 'translation.server.api_key'; did you mean 'api_key_env'?",
+        ),
     ],
 )
 def test_a_language_an_engine_and_other_words_that_nobody_knows(tmp_path, place, settings, expected):
@@ -93,7 +103,9 @@ def test_a_language_an_engine_and_other_words_that_nobody_knows(tmp_path, place,
 
 
 def test_a_language_that_the_checks_do_not_know_can_be_left_unchecked(tmp_path, place):
-    said = command("run", experiment(tmp_path, dataset(place) + translation(to="ti", checks={"language": False})))
+    said = command(
+        "run", experiment(tmp_path, dataset(place) + translation(to="ti", checks={"language": False}))
+    )
     assert said.code == 0, said.err
 
 
@@ -120,7 +132,9 @@ def tiny_m2m():
 
 def test_a_window_that_is_smaller_than_the_prompt(tmp_path, place, server):
     line = stopped(tmp_path, dataset(place) + translation(**served(server, max_model_len=64)))
-    assert re.search(r"prompt paper-document: the prompt takes \d+ tokens, which leaves room for \d+ of a text", line)
+    assert re.search(
+        r"prompt paper-document: the prompt takes \d+ tokens, which leaves room for \d+ of a text", line
+    )
     assert "raise max_model_len or max_tokens, or choose a shorter prompt" in line
     assert server.counts.prompts.total() == 0
 
@@ -128,7 +142,10 @@ def test_a_window_that_is_smaller_than_the_prompt(tmp_path, place, server):
 @pytest.mark.parametrize("engine", ["openai", "batch"])
 def test_a_key_that_is_not_there(tmp_path, place, server, engine, monkeypatch):
     monkeypatch.delenv("NO_SUCH_KEY", raising=False)
-    line = stopped(tmp_path, dataset(place) + translation(**served(server, engine, server={"api_key_env": "NO_SUCH_KEY"})))
+    line = stopped(
+        tmp_path,
+        dataset(place) + translation(**served(server, engine, server={"api_key_env": "NO_SUCH_KEY"})),
+    )
     assert "the environment variable NO_SUCH_KEY is not set; put the server's key there" in line
 
 
@@ -149,7 +166,9 @@ def test_a_server_that_is_not_there(tmp_path, place, engine, monkeypatch):
     settings = {"engine": engine, "model": "mock", "price": FREE, "server": server}
     line = stopped(tmp_path, dataset(place) + translation(**settings))
     assert "http://127.0.0.1:9/v1: " in line and "; " in line
-    line = stopped(tmp_path, dataset(place) + translation(**settings | {"server": server | {"base_url": "localhost:9"}}))
+    line = stopped(
+        tmp_path, dataset(place) + translation(**settings | {"server": server | {"base_url": "localhost:9"}})
+    )
     assert "localhost:9" in line
 
 
@@ -161,11 +180,19 @@ def test_a_model_that_the_server_has_not(tmp_path, place, server, engine):
 
 
 def test_a_provider_that_rejects_the_whole_batch(tmp_path, place, server):
-    reason = {"code": "model_not_supported", "message": "this model has no batch mode", "line": 1, "param": None}
+    reason = {
+        "code": "model_not_supported",
+        "message": "this model has no batch mode",
+        "line": 1,
+        "param": None,
+    }
     server.store.refusals = [reason] * 5
     path = experiment(tmp_path, dataset(place) + translation(**served(server, "batch")))
     line = command("run", path).error
-    assert "the provider refuses the whole batch (line 1: this model has no batch mode); correct what it names" in line
+    assert (
+        "the provider refuses the whole batch (line 1: this model has no batch mode); correct what it names"
+        in line
+    )
     assert artifacts(tmp_path)[0] == IMPORTED and server.counts.prompts.total() == 0
     server.store.refusals = []
     assert command("run", path).code == 0
@@ -181,13 +208,18 @@ def test_what_was_answered_before_the_server_went_is_not_asked_again(tmp_path):
     with FaultServer(refuse, answer=dutch) as server:
         path = experiment(tmp_path, dataset(place, shard_documents=5) + translation(**served(server)))
         said = command("run", path)
-        assert "the server refuses every request (402 Payment Required" in said.error and "see to the account" in said.error
+        assert (
+            "the server refuses every request (402 Payment Required" in said.error
+            and "see to the account" in said.error
+        )
         assert server.counts.outcomes["200"] == 15 and server.counts.outcomes["402"] <= 4 + 4
         answered = set(server.counts.answered)
     with FaultServer(answer=dutch) as server:
         path.write_text(re.sub(r"http://127\.0\.0\.1:\d+", server.url, path.read_text()))
         assert command("run", path).code == 0
-        assert server.counts.prompts.total() == 41 - len(answered) and not answered & set(server.counts.prompts)
+        assert server.counts.prompts.total() == 41 - len(answered) and not answered & set(
+            server.counts.prompts
+        )
     assert len(by_id(Pipeline.of(load_experiment(path)))) == 40
 
 
@@ -197,7 +229,12 @@ def test_a_reference_or_a_parallel_text_that_does_not_fit(tmp_path, place):
     files = f'source = "{tmp_path}/source.txt"\nreference = "{tmp_path}/reference.txt"\n'
     said = command("run", experiment(tmp_path, f'[[parallel]]\nname = "p"\n{files}' + translation()))
     print(said)
-    said = command("run", experiment(tmp_path, f'[[parallel]]\nname = "p"\n{files.replace("reference.txt", "no.txt")}' + translation()))
+    said = command(
+        "run",
+        experiment(
+            tmp_path, f'[[parallel]]\nname = "p"\n{files.replace("reference.txt", "no.txt")}' + translation()
+        ),
+    )
     assert f"{tmp_path}/no.txt: is not there" in said.error
     other = write_set(tmp_path / "other", [row | {"_id": f"other{n}"} for n, row in enumerate(documents(3))])
     said = command("run", experiment(tmp_path, dataset(place, reference=other) + translation()))
