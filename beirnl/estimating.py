@@ -152,7 +152,10 @@ def _expansion(translations: Sequence[Translation], receipts: Sequence[Receipt])
         if r.counts.get("completion tokens")
     ]
     known = [(source, completion) for source, completion in pairs if source > 0]
-    return measured_expansion(*map(list, zip(*known, strict=True))) if known else EXPANSION
+    if not known:
+        return EXPANSION
+    found = measured_expansion(*map(list, zip(*known, strict=True)))
+    return found._replace(origin=f"measured on {len(known)} units of work")
 
 
 def _overhead(spec: TranslationSpec) -> int:

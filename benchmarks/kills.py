@@ -2,8 +2,8 @@
 
 python benchmarks/kills.py [--kills 20] [--documents 600] [--in-flight 8] [--seed 7]
 
-Shows that the result, sorted by id, is equal byte for byte to that of an undisturbed run, and that a kill costs
-no more than the requests that were in flight: at most distinct requests + kills x requests in flight are asked.
+Shows that the result, sorted by id, is equal byte for byte to that of an undisturbed run, and that a kill
+costs no more than the requests that were in flight: at most distinct requests + kills x requests in flight.
 Exits with 1 where that does not hold.
 """
 

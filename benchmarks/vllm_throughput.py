@@ -2,8 +2,8 @@
 
 Both use one engine, already loaded, with an empty prefix cache; every answer has --tokens tokens, since
 nothing stops it. The stage reads shards, renders prompts, asks through the journal, writes Parquet and
-receipts. A shard has about as many rows as run at once (--slots), so that the batch is full only if the end of a
-shard does not drain it; the work is many times that, since both sides run out of requests at its end.
+receipts. A shard has about as many rows as run at once (--slots), so that the batch is full only if the end
+of a shard does not drain it; the work is many times that, since both sides run out of requests at its end.
 
 python benchmarks/vllm_throughput.py [--documents 320] [--shard 32] [--slots 16] [--tokens 64] [--runs 3]
 """

@@ -236,7 +236,7 @@ def server():
 
 
 def two_sets(tmp_path, server, *, domains=("", ""), **settings):
-    """Two sets of 60 documents, 40 of them common, each with repetitions of its own, in shards of its own size."""
+    """Two sets of 60 documents, 40 of them common, each with its own repetitions and size of shards."""
     common = documents(40)
     texts = []
     for number, (name, size) in enumerate((("one", 7), ("two", 23))):

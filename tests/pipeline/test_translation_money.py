@@ -149,7 +149,7 @@ def test_status_shows_what_is_spent_and_left(tmp_path):
     assert "answers in the journal: 0 (0 tokens), 0.00 USD spent, 5000.00 of 5000.00 left" in before.out
     run(path)
     cost = spent(path)
-    line = f"answers in the journal: 11 ({cost:,.0f} tokens), {cost:.2f} USD spent, {5000 - cost:.2f} of 5000.00 left"
+    line = f"11 ({cost:,.0f} tokens), {cost:.2f} USD spent, {5000 - cost:.2f} of 5000.00 left"
     assert line in command("status", path).out
 
 
