@@ -18,6 +18,7 @@ from beirnl.translation.splitting import Piece, split
 Texts = Sequence[tuple[str, str]]  # (title, text) per row
 
 _LEAST = 32  # tokens of source that a window must have room for
+_SLACK = 16  # tokens that a chat template or special tokens may add
 _TITLE = "title"  # in place of a gap: this piece is the title, asked by itself
 
 
@@ -50,13 +51,16 @@ def piece_budget(spec: TranslationSpec) -> Callable[[str], bool]:
     Raises:
         ConfigError: the window has no room beside the prompt.
     """
-    from beirnl.llm.local import counter
+    from beirnl.llm.local import counter, source_window
 
     count = counter(spec.llm)
     template = read_template(spec.prompt, spec.template, spec.kind)
     overhead = count(_request(template, spec, "", "").last_text)
-    by_window = (spec.llm.max_model_len - overhead) / (1 + spec.expansion)
-    budget = int(min(by_window, spec.llm.max_tokens / spec.expansion))
+    room = spec.llm.max_model_len - overhead - _SLACK
+    budget = int(min(room / (1 + spec.expansion), spec.llm.max_tokens / spec.expansion))
+    encoder = source_window(spec.llm)  # of a sequence-to-sequence model, whose answer has a window of its own
+    if encoder is not None:
+        budget = int(min(encoder - _SLACK, min(encoder, spec.llm.max_tokens) / spec.expansion))
     if budget < _LEAST:
         raise ConfigError(
             f"the prompt takes {overhead} tokens, which leaves room for {max(budget, 0)} of a text "

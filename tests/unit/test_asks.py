@@ -77,3 +77,9 @@ def test_prompt_text_and_answer_stay_within_the_window():
     assert fits("word " * 20) and not fits("word " * 400)
     with pytest.raises(ConfigError, match="raise max_model_len"):
         piece_budget(spec(max_model_len=60))
+
+
+def test_a_sequence_to_sequence_model_has_a_window_for_the_source_alone(monkeypatch):
+    monkeypatch.setattr("beirnl.llm.local.source_window", lambda llm: 96)
+    fits = piece_budget(spec("bare", max_model_len=4096, max_tokens=2048))
+    assert fits("word " * 20) and not fits("word " * 60)
