@@ -7,10 +7,18 @@ TRANSLATION: translate ─ lengths ─ check ─ repair (once for each engine of
 parallel text: import-lines ─ TRANSLATION ─ quality
 """
 
+from typing import Any
+
 from beirnl.stages import imports, score, search
 from beirnl.stages import translate as text
 from beirnl.stages.base import Stage
 
+_ASKING: dict[str, Any] = {
+    "load": text.Translator,
+    "pool": text.llm_pool,
+    "in_flight": text.units_in_flight,
+    "asks": True,
+}
 STAGES: dict[str, Stage] = {
     stage.name: stage
     for stage in (
@@ -18,28 +26,10 @@ STAGES: dict[str, Stage] = {
         Stage("import-lines", 1, imports.import_lines),
         Stage("import-queries", 1, imports.import_queries),
         Stage("import-qrels", 1, imports.import_qrels),
-        Stage(
-            "translate",
-            2,
-            text.translate,
-            text.shards,
-            load=text.Translator,
-            pool=text.llm_pool,
-            in_flight=text.units_in_flight,
-            asks=True,
-        ),
+        Stage("translate", 2, text.translate, text.shards, **_ASKING),
         Stage("lengths", 1, text.measure_lengths, text.shards, reduce=text.learn_lengths),
         Stage("check", 2, text.check, text.shards),
-        Stage(
-            "repair",
-            1,
-            text.repair,
-            text.shards,
-            load=text.Translator,
-            pool=text.llm_pool,
-            in_flight=text.units_in_flight,
-            asks=True,
-        ),
+        Stage("repair", 1, text.repair, text.shards, **_ASKING),
         Stage("quality", 1, text.compare, eager=True),
         Stage("index", 1, search.build_index, search.index_units, reduce=search.combine_index),
         Stage(

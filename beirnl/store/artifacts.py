@@ -34,7 +34,6 @@ _RECEIPT = re.compile(r"(\d{5,}|reduced)\.json")
 _RECENT = 60.0  # seconds after which a unit that tells nothing more is taken for dead
 REDUCE = -1  # the unit number of an artifact's reduction
 
-
 _Record = TypeVar("_Record", bound=BaseModel)
 
 
