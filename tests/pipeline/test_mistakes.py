@@ -101,7 +101,7 @@ def test_closed_standard_input(tmp_path, folder):
 def test_an_interrupt_says_how_to_go_on(tmp_path, folder):
     program = (
         "import os, signal, sys; from beirnl import cli\n"
-        "cli._load = lambda path: os.kill(os.getpid(), signal.SIGINT)\n"
+        "cli.run.load = lambda path: os.kill(os.getpid(), signal.SIGINT)\n"
         "cli.main(['plan', 'x'])"
     )
     done = subprocess.run(
