@@ -29,9 +29,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=7)
     arguments = parser.parse_args()
     rates = dict.fromkeys(FAULTS, arguments.rate / len(FAULTS))
-    with tempfile.TemporaryDirectory() as name, FaultServer(
-        answer=answer, rates=rates, seed=arguments.seed, stall_seconds=1.0, retry_after=0.05
-    ) as server:
+    with (
+        tempfile.TemporaryDirectory() as name,
+        FaultServer(
+            answer=answer, rates=rates, seed=arguments.seed, stall_seconds=1.0, retry_after=0.05
+        ) as server,
+    ):
         folder = Path(name)
         place = write_set(folder / "set", documents(arguments.documents, arguments.seed))
         text = EXPERIMENT.format(folder=folder, set=place, url=server.url, shard=200, in_flight=32)

@@ -86,9 +86,7 @@ def write(folder: Path, place: Path, url: str, arguments: argparse.Namespace) ->
     folder.mkdir()
     file = folder / "experiment.toml"
     shard = max(10, arguments.documents // 8)
-    text = EXPERIMENT.format(
-        folder=folder, set=place, url=url, shard=shard, in_flight=arguments.in_flight
-    )
+    text = EXPERIMENT.format(folder=folder, set=place, url=url, shard=shard, in_flight=arguments.in_flight)
     file.write_text(text)
     return file
 
