@@ -148,6 +148,8 @@ class Pipeline:
                 where=self.experiment.file,
                 remedy="set workspace to an absolute path that all nodes share",
             )
+        if self.experiment.translation and self.experiment.translation.max_cost:
+            Spending.limited(self.experiment, self.graph, self.workspace)  # a missing price shows at once
         with Lease(self.workspace.lease_path, self.progress.say):
             self.workspace.lock(self.experiment.name, self.lock())
             run_id = uuid.uuid4().hex[:8]
@@ -246,7 +248,7 @@ class Pipeline:
         if not stage.asks or translation is None or translation.max_cost is None:
             yield None
             return
-        spending = Spending.of(self.experiment, self.graph, self.workspace)
+        spending = Spending.limited(self.experiment, self.graph, self.workspace)
         before, left = -1.0, translation.max_cost
         while before < 0 or (spending.money() > before and left >= _LEAST_SHARE * translation.max_cost):
             before = spending.money()

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from beirnl.config import EngineConfig, Experiment
 from beirnl.cost import Price, price_of
 from beirnl.cost import money as price_for
+from beirnl.errors import ConfigError
 from beirnl.graph import Graph
 from beirnl.llm import ENGINES
 from beirnl.specs import LlmSpec
@@ -28,44 +29,65 @@ class Spending:
 
     Args:
         workspace: where the journal is.
-        prices: price per engine.
+        prices: price per engine; None where an API's is not known.
     """
 
     workspace: Workspace
-    prices: dict[LlmSpec, Price]
+    prices: dict[LlmSpec, Price | None]
 
     @classmethod
     def of(cls, experiment: Experiment, graph: Graph, workspace: Workspace) -> "Spending":
-        """The spending of an experiment.
+        """The spending of an experiment."""
+        llms = {llm_of(n.spec): None for n in graph.nodes.values() if STAGES[n.stage].asks}
+        return cls(workspace, {llm: _known_price(experiment, llm) for llm in llms})
+
+    @classmethod
+    def limited(cls, experiment: Experiment, graph: Graph, workspace: Workspace) -> "Spending":
+        """The spending of an experiment with a ``max_cost``.
 
         Raises:
-            ConfigError: an engine that is paid for has no price.
+            ConfigError: an API whose model has no price.
         """
-        llms = {llm_of(n.spec): None for n in graph.nodes.values() if STAGES[n.stage].asks}
-        return cls(workspace, {llm: price_of_llm(experiment, llm) for llm in llms})
+        found = cls.of(experiment, graph, workspace)
+        for llm in found.prices:
+            price_of_llm(experiment, llm)
+        return found
+
+    @property
+    def is_known(self) -> bool:
+        """Whether every engine has a price."""
+        return None not in self.prices.values()
 
     @property
     def currency(self) -> str:
-        """Of the first engine."""
-        return str(next((price.currency for price in self.prices.values()), _FREE.currency))
+        """Of the first engine that has a price."""
+        return next((price.currency for price in self.prices.values() if price), _FREE.currency)
 
     def totals(self, llm: LlmSpec) -> Totals:
         """Answers and tokens that an engine has given."""
         return totals(journal_folder(self.workspace, llm))
 
     def money(self) -> float:
-        """Money spent so far, on all engines."""
+        """Money spent so far, on all engines with a price."""
         return sum(
             price_for(found.prompt_tokens, found.completion_tokens, price, ENGINES[llm.engine].deferred)
             for llm, price in self.prices.items()
+            if price
             for found in [self.totals(llm)]
         )
 
     def allowance(self, llm: LlmSpec, money: float) -> Allowance:
         """An allowance of ``money`` for one worker's next units."""
-        price, batch = self.prices[llm], ENGINES[llm.engine].deferred
+        price, batch = self.prices[llm] or _FREE, ENGINES[llm.engine].deferred
         a_token = price_for(1, 0, price, batch), price_for(0, 1, price, batch)
         return Allowance(uuid.uuid4().hex[:8], money, *a_token)
+
+
+def _known_price(experiment: Experiment, llm: LlmSpec) -> Price | None:
+    try:
+        return price_of_llm(experiment, llm)
+    except ConfigError:
+        return None
 
 
 def price_of_llm(experiment: Experiment, llm: LlmSpec) -> Price:

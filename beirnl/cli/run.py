@@ -109,7 +109,9 @@ def _show_spending(pipeline: "Pipeline") -> None:
     found = [spending.totals(llm) for llm in spending.prices]
     answers, tokens = sum(t.answers for t in found), sum(t.prompt_tokens + t.completion_tokens for t in found)
     line = f"answers in the journal: {answers:,} ({tokens:,} tokens)"
-    if any(price.input or price.output for price in spending.prices.values()):
+    if not spending.is_known:
+        line += "; what they cost is not known: the model has no price"
+    elif any(price and (price.input or price.output) for price in spending.prices.values()):
         spent = spending.money()
         line += f", {spent:.2f} {spending.currency} spent"
         if translation.max_cost:

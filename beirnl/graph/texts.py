@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from beirnl import registry
-from beirnl.config import PACKAGE, DatasetConfig, Experiment, resolve_path
+from beirnl.config import PACKAGE, DatasetConfig, Experiment, ParallelConfig, resolve_path
 from beirnl.datasets import beir
 from beirnl.datasets.importing import count_lines, shard_count
 from beirnl.errors import ConfigError, DataError
@@ -147,10 +147,10 @@ def add_parallel(graph: Graph, experiment: Experiment, digests: FileDigests) -> 
 
         def lines(which: str, name: str, limit: int | None = config.limit, label: str = config.name) -> Node:
             file = resolve_path(name, experiment.file)
-            if not file.is_file():
-                raise DataError("is not there", where=file, remedy="check the path of the parallel text")
             spec = LinesSpec(sha256=digests.sha256(file), limit=limit, file=file)
             return graph.add(Node("import-lines", f"{label}/{which}", spec, {}))
+
+        _check_parallel(experiment, config)
 
         subject = Subject(
             dataset=config.name,
@@ -162,3 +162,18 @@ def add_parallel(graph: Graph, experiment: Experiment, digests: FileDigests) -> 
             languages=(config.language, translation.to),
         )
         translated(graph, experiment, subject, lines("reference", config.reference))
+
+
+def _check_parallel(experiment: Experiment, config: ParallelConfig) -> None:
+    """Both files are there and have as many lines; a text that is one line off says nothing of a model."""
+    files = [resolve_path(name, experiment.file) for name in (config.source, config.reference)]
+    for file in files:
+        if not file.is_file():
+            raise DataError("is not there", where=file, remedy="check the path of the parallel text")
+    counts = [len(file.read_bytes().splitlines()) for file in files]
+    if counts[0] != counts[1]:
+        raise DataError(
+            f"has {counts[1]:,} lines, and {files[0].name} has {counts[0]:,}",
+            where=files[1],
+            remedy="give files with one segment a line, as many in both",
+        )

@@ -18,6 +18,7 @@ from beirnl.store.files import disk_errors
 #: How often a request is ordered at most, within one call of ``generate``.
 ROUNDS = 3
 #: Failing looks in a row, at growing intervals, after which the provider counts as unreachable.
+_MANY = 20  # as many requests that all fail for one reason are no accident of a text
 PATIENCE = 8
 #: How often a job is offered to a provider that takes no more, while none of ours is in its queue.
 OFFERS = 6
@@ -236,6 +237,13 @@ class BatchLlm:
                 f"batch job {job.id} was cancelled with {len(names - answered)} requests unanswered",
                 where=self._provider.server,
                 remedy="run the same command again to order those",
+            )
+        if not answered and len(names) >= _MANY and len(set(reasons.values())) == 1:
+            raise EngineError(
+                f"the provider answers none of the {len(names)} requests of batch job {job.id} "
+                f"({reasons.popitem()[1]})",
+                where=self._provider.server,
+                remedy="correct what it names (model, prompt, limits under [translation]) and run again",
             )
 
     def _results(self, finished: _Finished) -> Iterator[Result]:
