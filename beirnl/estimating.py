@@ -29,14 +29,13 @@ from beirnl.graph import Node, Translation
 from beirnl.llm import ENGINES
 from beirnl.llm.local import counter
 from beirnl.pipeline import Pipeline
-from beirnl.schema import CORPUS
 from beirnl.specs import LlmSpec, TranslationSpec
 from beirnl.spending import price_of_llm
 from beirnl.stages.translate import llm_of
 from beirnl.store.artifacts import Artifact, Receipt
 from beirnl.store.keys import digest, spec_fields
 from beirnl.translation import asks_for, piece_budget
-from beirnl.translation.asks import texts_of
+from beirnl.translation.asks import prompt_tokens, texts_of
 
 SAMPLE = 400  # rows of each set whose tokens are counted
 
@@ -142,7 +141,7 @@ def _expansion(translations: Sequence[Translation], receipts: Sequence[Receipt])
     """Tokens of an answer for one of its source: measured where units are done."""
     spec = translations[0].answers.spec
     assert isinstance(spec, TranslationSpec)
-    overhead = _overhead(spec)
+    overhead = prompt_tokens(spec)
     pairs = [
         (
             r.counts.get("prompt tokens", 0) - r.counts.get("asked", 0) * overhead,
@@ -156,13 +155,6 @@ def _expansion(translations: Sequence[Translation], receipts: Sequence[Receipt])
         return EXPANSION
     found = measured_expansion(*map(list, zip(*known, strict=True)))
     return found._replace(origin=f"measured on {len(known)} units of work")
-
-
-def _overhead(spec: TranslationSpec) -> int:
-    """Tokens of a prompt without a text."""
-    row = pa.table([[0], [""], [""], [""]], schema=CORPUS)
-    ((ask,),) = asks_for(row, spec, lambda text: True)
-    return counter(spec.llm)(ask.request.last_text)
 
 
 def _repairs(pipeline: Pipeline, translations: Sequence[Translation]) -> Factor:

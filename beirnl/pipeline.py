@@ -174,8 +174,9 @@ class Pipeline:
         return self.needed(chosen)
 
     def translations(self) -> list[Node]:
-        """The nodes of all translations and what they need; no search and no score."""
-        return self.needed([translation.final for translation in self.graph.translations])
+        """The nodes of all translations and what they need, with the judgements; no search and no score."""
+        qrels = [node for node in self.graph.nodes.values() if node.stage == "import-qrels"]
+        return self.needed([*(translation.final for translation in self.graph.translations), *qrels])
 
     def needed(self, chosen: Sequence[Node]) -> list[Node]:
         """Nodes and everything that they are made from."""

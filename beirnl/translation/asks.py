@@ -54,8 +54,7 @@ def piece_budget(spec: TranslationSpec) -> Callable[[str], bool]:
     from beirnl.llm.local import counter, source_window
 
     count = counter(spec.llm)
-    template = read_template(spec.prompt, spec.template, spec.kind)
-    overhead = count(_request(template, spec, "", "").last_text)
+    overhead = prompt_tokens(spec)
     room = spec.llm.max_model_len - overhead - _SLACK
     budget = int(min(room / (1 + spec.expansion), spec.llm.max_tokens / spec.expansion))
     encoder = source_window(spec.llm)  # of a sequence-to-sequence model, whose answer has a window of its own
@@ -69,6 +68,14 @@ def piece_budget(spec: TranslationSpec) -> Callable[[str], bool]:
             remedy="raise max_model_len or max_tokens, or choose a shorter prompt or a larger model",
         )
     return lambda text: len(text) * 4 <= budget or len(text.encode()) <= budget or count(text) <= budget
+
+
+def prompt_tokens(spec: TranslationSpec) -> int:
+    """Tokens of a prompt without a text."""
+    from beirnl.llm.local import counter
+
+    template = read_template(spec.prompt, spec.template, spec.kind)
+    return counter(spec.llm)(_request(template, spec, "", "").last_text)
 
 
 def asks_for(
@@ -92,7 +99,9 @@ def asks_of(
     title: str, text: str, spec: TranslationSpec, fits: Callable[[str], bool], attempt: int = 0
 ) -> list[Ask]:
     """The requests of one row; its title goes with the first piece, or by itself if the prompt has no place
-    for it."""
+    for it. A row without a text asks nothing."""
+    if not (title.strip() or text.strip()):
+        return []
     template = read_template(spec.prompt, spec.template, spec.kind)
     together = title if template.with_title and fits(f"{title} {title}") else ""  # room for a text beside it
     pieces = _pieces(text, lambda piece: fits(f"{together} {piece}" if together else piece))
@@ -152,6 +161,8 @@ def join(
         judge: names what is wrong with the pieces, given their translations, where there are several: what is
             wrong with one of them may not show in the whole.
     """
+    if not answers:
+        return Parsed("", "")
     titled = bool(source[0].strip())
     if len(answers) == 1 and gaps[0] != _TITLE:
         return parse(answers[0] or "", template, titled=titled)

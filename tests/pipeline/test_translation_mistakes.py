@@ -121,7 +121,8 @@ def test_a_prompt_that_is_written_for_another_language(tmp_path, place):
 def test_a_window_that_is_smaller_than_the_prompt(tmp_path, place, server):
     line = stopped(tmp_path, dataset(place) + translation(**served(server, max_model_len=64)))
     assert re.search(
-        r"prompt paper-(?:document|query): the prompt takes \d+ tokens, which leaves room for \d+ of a text", line
+        r"prompt paper-(?:document|query): the prompt takes \d+ tokens, which leaves room for \d+ of a text",
+        line,
     )
     assert "raise max_model_len or max_tokens, or choose a shorter prompt" in line
     assert server.counts.prompts.total() == 0

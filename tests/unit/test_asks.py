@@ -83,3 +83,9 @@ def test_a_sequence_to_sequence_model_has_a_window_for_the_source_alone(monkeypa
     monkeypatch.setattr("beirnl.llm.local.source_window", lambda llm: 96)
     fits = piece_budget(spec("bare", max_model_len=4096, max_tokens=2048))
     assert fits("word " * 20) and not fits("word " * 60)
+
+
+def test_a_row_without_a_text_asks_nothing():
+    for name in ("paper-document", "bare", "few-shot-nl", "json-document"):
+        assert asks_of("", " ", spec(name), lambda piece: True) == []
+        assert joined("", "", [], spec(name))[:2] == ("", "")
