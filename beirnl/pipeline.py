@@ -82,6 +82,10 @@ class Pipeline:
             self._status(node, known)
         return list(known.values())
 
+    def finished(self) -> set[str]:
+        """Keys of the nodes that are done."""
+        return {status.node.key for status in self.plan() if status.state == "done"}
+
     def _status(self, node: Node, known: dict[str, Status]) -> Status:
         if node.key not in known:
             inputs = [self._status(other, known) for other in node.inputs.values()]

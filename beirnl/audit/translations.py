@@ -36,7 +36,7 @@ class TranslatedSet:
 
 def translated(pipeline: "Pipeline") -> Iterator[TranslatedSet]:
     """The finished translations of an experiment, in the order of its datasets."""
-    finished = _finished(pipeline)
+    finished = pipeline.finished()
     for translation in _of_datasets(pipeline):
         if translation.final.key in finished:
             spec: Any = translation.answers.spec
@@ -53,15 +53,9 @@ def translated(pipeline: "Pipeline") -> Iterator[TranslatedSet]:
 
 def unfinished(pipeline: "Pipeline") -> list[str]:
     """Labels (``dataset/part/language/kind``) of the translations that are not finished."""
-    finished = _finished(pipeline)
+    finished = pipeline.finished()
     return [one.label for one in _of_datasets(pipeline) if one.final.key not in finished]
 
 
-def _finished(pipeline: "Pipeline") -> set[str]:
-    return {status.node.key for status in pipeline.plan() if status.state == "done"}
-
-
 def _of_datasets(pipeline: "Pipeline") -> "list[Translation]":
-    """Translations to be published: neither those back nor parallel texts, which only measure."""
-    found = pipeline.graph.translations
-    return [one for one in found if not one.back and one.source.stage != "import-lines"]
+    return [one for one in pipeline.graph.translations if one.is_of_a_dataset]

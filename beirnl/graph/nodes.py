@@ -79,6 +79,11 @@ class Translation:
     back: bool = False
 
     @property
+    def is_of_a_dataset(self) -> bool:
+        """Whether it is to be published: neither one back nor a parallel text, which only measure."""
+        return not self.back and self.source.stage != "import-lines"
+
+    @property
     def label(self) -> str:
         """``dataset/part/language/kind``."""
         return self.final.label

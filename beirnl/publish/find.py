@@ -72,10 +72,10 @@ def translations(pipeline: Pipeline, only: Sequence[str] = ()) -> list[Translati
     }
     sides: dict[tuple[str, str, str], dict[str, graph.Translation]] = {}
     for one in pipeline.graph.translations:
-        if not one.back and one.source.stage.startswith(("import-corpus", "import-queries")):
+        if one.is_of_a_dataset:
             sides.setdefault((one.dataset, one.part, one.language), {})[one.kind] = one
     _refuse_unknown(pipeline, only, list(dict.fromkeys(dataset for dataset, *_ in sides)))
-    done = {status.node.key for status in pipeline.plan() if status.state == "done"}
+    done = pipeline.finished()
     found = []
     for (dataset, part, _), kinds in sides.items():
         if only and dataset not in only:

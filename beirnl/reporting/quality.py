@@ -8,7 +8,7 @@ from beirnl.evaluation.quality import Change, Comparison, of_rows
 from beirnl.evaluation.tables import Cell, Column, Table
 from beirnl.graph import Node, Translation
 from beirnl.pipeline import Pipeline
-from beirnl.schema import join_title_text
+from beirnl.stages.translate import passages
 
 
 def quality_tables(pipelines: Sequence[Pipeline]) -> list[Table]:
@@ -37,7 +37,7 @@ _Found = tuple[str, tuple[Pipeline, dict[str, Translation]]]
 
 def _compared(pipeline: Pipeline) -> dict[str, Translation]:
     """Finished translations with a reference, by dataset and kind."""
-    done = {status.node.key for status in pipeline.plan() if status.state == "done"}
+    done = pipeline.finished()
     found = {
         "/".join(filter(None, (t.dataset, t.part, t.language, t.kind))): t
         for t in pipeline.graph.translations
@@ -83,9 +83,7 @@ def _compare(a: Pipeline, ours: Translation, b: Pipeline, theirs: Translation) -
 
 
 def _texts(pipeline: Pipeline, node: Node) -> dict[str, str]:
-    tables = node.artifact(pipeline.workspace).tables()
-    rows = (row for table in tables for row in table.select(["id", "title", "text"]).to_pylist())
-    return {row["id"]: join_title_text(row["title"], row["text"]) for row in rows}
+    return passages(node.artifact(pipeline.workspace))
 
 
 def _artifact_rows(pipeline: Pipeline, node: Node) -> list[dict[str, object]]:

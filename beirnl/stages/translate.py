@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +10,7 @@ import pyarrow as pa
 from beirnl.errors import BudgetError, DataError
 from beirnl.llm.asking import Asker, Usage
 from beirnl.llm.protocol import Request
-from beirnl.schema import ANSWERS, BOUNDS, QUALITY, RATIOS, TRANSLATED
+from beirnl.schema import ANSWERS, BOUNDS, QUALITY, RATIOS, TRANSLATED, join_title_text
 from beirnl.specs import CheckSpec, LlmSpec, RepairSpec, Spec, TranslationSpec
 from beirnl.stages.base import Allowance, Inputs, Task, Unit
 from beirnl.store.artifacts import Artifact
@@ -244,19 +243,20 @@ def _write_translated(unit: Unit, table: pa.Table) -> None:
     unit.out.write(table, TRANSLATED)
 
 
+def passages(rows: Artifact) -> dict[str, str]:
+    """Title and text of every row as one passage, by identifier; for artifacts that are small."""
+    found = (row for table in rows.tables() for row in table.select(["id", "title", "text"]).to_pylist())
+    return {row["id"]: join_title_text(row["title"], row["text"]) for row in found}
+
+
 def compare(unit: Unit) -> None:
     """chrF and BLEU of a translation against a reference, segment by segment, by identifier."""
     from beirnl.evaluation.quality import score, to_rows
-    from beirnl.schema import join_title_text
 
     spec = unit.task.spec
     assert isinstance(spec, QualitySpec)
 
-    def texts(name: Literal["rows", "reference"]) -> dict[str, str]:
-        rows = (row for table in unit.inputs[name].tables() for row in table.to_pylist())
-        return {row["id"]: join_title_text(row["title"], row["text"]) for row in rows}
-
-    ours, theirs = texts("rows"), texts("reference")
+    ours, theirs = passages(unit.inputs["rows"]), passages(unit.inputs["reference"])
     shared = [name for name in ours if theirs.get(name)]
     if not shared:
         raise DataError(

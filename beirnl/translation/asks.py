@@ -204,9 +204,8 @@ def judge_pieces(
             bounds=bounds,
         )
         names = [name for status in statuses if status != "ok" for name in status.split(",")]
-        return [
-            "truncated" if name == "empty" else name for name in names
-        ]  # the row has a text, without this
+        # the row has a text, without this piece
+        return ["truncated" if name == "empty" else name for name in names]
 
     return judge
 

@@ -14,6 +14,8 @@ from beirnl.audit.sampling import draw, sample
 from beirnl.audit.sheet import read_sheet, write_sheet
 from beirnl.audit.translations import TranslatedSet
 from beirnl.errors import ConfigError, PrerequisiteError, StoreError
+from beirnl.graph import Graph, Translation
+from beirnl.pipeline import Pipeline
 from beirnl.schema import CORPUS, TRANSLATED
 from beirnl.store.artifacts import Artifact, Manifest, PartWriter, close_artifact
 
@@ -117,34 +119,35 @@ def test_a_translation_without_its_source_is_an_error(tmp_path):
 # From an experiment -----------------------------------------------------------------------------------------
 
 
-def _node(artifact, stage, key, **spec):
+def _node(artifact, stage, key, label="", **spec):
     return SimpleNamespace(
-        artifact=lambda workspace: artifact, stage=stage, key=key, spec=SimpleNamespace(**spec)
+        artifact=lambda workspace: artifact, stage=stage, key=key, label=label, spec=SimpleNamespace(**spec)
     )
 
 
 def _translation(found, *, state="done", back=False, stage="import-corpus"):
     """What the graph says of a set, and where its last node stands."""
-    final = _node(found.rows, "repair", f"{found.dataset}-{found.kind}-{back}")
-    made = SimpleNamespace(
+    label = f"{found.dataset}/nl/{found.kind}"
+    final = _node(found.rows, "repair", f"{found.dataset}-{found.kind}-{back}", label)
+    made = Translation(
         dataset=found.dataset,
         part=found.part,
         kind=found.kind,
         language="nl",
-        back=back,
         source=_node(found.source, stage, "source"),
         answers=_node(None, "translate", "answers", source_language="en"),
+        checked=final,
         final=final,
-        label=f"{found.dataset}/nl/{found.kind}",
+        back=back,
     )
     return made, SimpleNamespace(node=final, state=state)
 
 
 def _pipeline(*made):
-    graph = SimpleNamespace(translations=[translation for translation, _ in made])
-    experiment = SimpleNamespace(name="test", file="e.toml")
-    states = [status for _, status in made]
-    return SimpleNamespace(graph=graph, workspace=None, experiment=experiment, plan=lambda: states)
+    graph = Graph(translations=[translation for translation, _ in made])
+    pipeline = Pipeline(SimpleNamespace(name="test", file="e.toml"), None, graph)
+    pipeline.plan = lambda: [status for _, status in made]
+    return pipeline
 
 
 def test_only_finished_translations_of_datasets_are_drawn_from(tmp_path):
