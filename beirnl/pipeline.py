@@ -3,11 +3,11 @@
 import contextlib
 import sys
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import Literal
+from typing import Any, Literal
 
 from beirnl import __version__
 from beirnl.config import Experiment, nearest
@@ -29,7 +29,7 @@ from beirnl.store.artifacts import (
     rows_in_flight,
 )
 from beirnl.store.files import disk_errors
-from beirnl.store.keys import digest, spec_fields
+from beirnl.store.keys import spec_fields
 from beirnl.store.lease import Lease
 from beirnl.store.workspace import Workspace
 
@@ -206,7 +206,7 @@ class Pipeline:
         stage = STAGES[first.stage]
         pool = stage.pool_key(self._task(first, 0, ""))
         group = [n for n in ready if n.stage == first.stage and stage.pool_key(self._task(n, 0, "")) == pool]
-        return _one_of_each_spec(group) if stage.asks else group
+        return _that_ask_apart(group, stage.openings) if stage.openings else group
 
     def _run_group(self, group: Sequence[Node], executor: Executor, run_id: str) -> None:
         stage = STAGES[group[0].stage]
@@ -308,12 +308,16 @@ class Pipeline:
             close_artifact(artifact.directory, manifest)
 
 
-def _one_of_each_spec(nodes: Sequence[Node]) -> list[Node]:
-    """The first node of each spec: what two of them might ask alike, only the first of them asks."""
-    first: dict[str, Node] = {}
+def _that_ask_apart(nodes: Sequence[Node], openings: Callable[[Any], tuple[str, ...]]) -> list[Node]:
+    """The first nodes of which no two can ask the same: of what they might ask alike, the first one asks."""
+    chosen: list[Node] = []
+    taken: list[str] = []
     for node in nodes:
-        first.setdefault(digest(spec_fields(node.spec)), node)
-    return list(first.values())
+        begins = openings(node.spec)
+        if not any(a.startswith(b) or b.startswith(a) for a in begins for b in taken):
+            chosen.append(node)
+            taken.extend(begins)
+    return chosen
 
 
 def _heading(group: Sequence[Node]) -> str:

@@ -17,7 +17,7 @@ _ASKING: dict[str, Any] = {
     "load": text.Translator,
     "pool": text.llm_pool,
     "in_flight": text.units_in_flight,
-    "asks": True,
+    "openings": text.openings,
 }
 STAGES: dict[str, Stage] = {
     stage.name: stage

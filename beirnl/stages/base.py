@@ -117,8 +117,8 @@ class Stage:
         pool: units with equal pools share workers; from the spec and the inputs' folders.
         eager: made as soon as its inputs are there: cheap, and people wait for it.
         in_flight: units that one worker runs at once, in threads; from the spec.
-        asks: pays for answers. Artifacts of one spec are then made one after another: their rows may ask the
-            same, and only what has been answered can be found.
+        openings: of a stage that pays for answers, what its requests begin with, from the spec. Artifacts that
+            may ask the same are made one after another: only what has been answered can be found.
     """
 
     name: str
@@ -130,7 +130,12 @@ class Stage:
     pool: Callable[[Any, Mapping[str, str]], str] = one_pool
     eager: bool = False
     in_flight: Callable[[Any], int] = one_at_a_time
-    asks: bool = False
+    openings: Callable[[Any], tuple[str, ...]] | None = None
+
+    @property
+    def asks(self) -> bool:
+        """Whether it pays for answers."""
+        return self.openings is not None
 
     def pool_key(self, task: Task) -> str:
         """Tasks with equal keys may run in one pool of workers: what these load is the same."""

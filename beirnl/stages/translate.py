@@ -58,6 +58,16 @@ def shards(spec: Spec, inputs: Inputs) -> int:
     return len(inputs["rows"].parts)
 
 
+def openings(spec: Spec) -> tuple[str, ...]:
+    """What the requests of a stage's spec begin with."""
+    from beirnl.translation.prompts import opening
+
+    if isinstance(spec, RepairSpec):
+        return tuple({opening(rung.translation): None for rung in spec.rungs})
+    assert isinstance(spec, TranslationSpec)
+    return (opening(spec),)
+
+
 def llm_pool(spec: Spec, inputs: Mapping[str, str]) -> str:
     """One pool per engine and model, for documents and queries of all datasets, first answers and repairs."""
     return digest(spec_fields(llm_of(spec)))

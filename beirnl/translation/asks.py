@@ -2,13 +2,14 @@
 become one row again."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import pyarrow as pa
 
 from beirnl.errors import ConfigError
 from beirnl.llm.protocol import Answer, FinishReason, Request
-from beirnl.specs import CheckSpec, TranslationSpec
+from beirnl.specs import CheckSpec, LlmSpec, TranslationSpec
 from beirnl.translation.checks import check_rows
 from beirnl.translation.lengths import Bounds
 from beirnl.translation.parsing import Parsed, parse
@@ -19,6 +20,7 @@ Texts = Sequence[tuple[str, str]]  # (title, text) per row
 
 _LEAST = 32  # tokens of source that a window must have room for
 _SLACK = 16  # tokens that a chat template or special tokens may add
+_BYTES = 4  # most bytes, and so most tokens, of a character
 _TITLE = "title"  # in place of a gap: this piece is the title, asked by itself
 
 
@@ -133,7 +135,7 @@ def asks_in_pieces(title: str, pieces: Sequence[Piece], spec: TranslationSpec, a
 
 
 def _request(template: Template, spec: TranslationSpec, title: str, text: str, attempt: int = 0) -> Request:
-    return render(
+    request = render(
         template,
         title=title,
         text=text,
@@ -143,6 +145,20 @@ def _request(template: Template, spec: TranslationSpec, title: str, text: str, a
         llm=spec.llm,
         attempt=attempt,
     )
+    return _in_window(request, spec.llm)
+
+
+def _in_window(request: Request, llm: LlmSpec) -> Request:
+    """The request with no more room than the window has beside its prompt: a server refuses what asks for
+    more, while an engine that loads the model sees to that itself."""
+    from beirnl.llm import ENGINES
+    from beirnl.llm.local import counter
+
+    prompt = request.last_text
+    if not ENGINES[llm.engine].remote or _BYTES * len(prompt) + request.max_tokens <= llm.max_model_len:
+        return request
+    left = max(_LEAST, llm.max_model_len - _SLACK - counter(llm)(prompt))
+    return request if request.max_tokens <= left else replace(request, max_tokens=left)
 
 
 def join(

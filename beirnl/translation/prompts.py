@@ -31,7 +31,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from beirnl.errors import ConfigError
 from beirnl.llm.protocol import Request
-from beirnl.specs import LlmSpec
+from beirnl.specs import LlmSpec, TranslationSpec
 from beirnl.translation.language import language_name
 
 Kind = Literal["query", "document"]
@@ -201,6 +201,13 @@ def _filled(
         else:
             begin += values[name] + after
     return _Filled(begin, tuple(rest))
+
+
+def opening(spec: TranslationSpec) -> str:
+    """What every request of a translation begins with. Two translations can ask the same only if one's opening
+    begins with the other's."""
+    template = read_template(spec.prompt, spec.template, spec.kind)
+    return _filled(template, True, spec.domain, spec.source_language, spec.target_language).begin
 
 
 def render(

@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 from beir_folder import doc
+from fault_answers import Answer, prompt_of
 from fault_server import FaultServer
 from running import BM25, beirnl, dataset, experiment, report, run
 from support import shared
@@ -24,6 +25,7 @@ from translating import (
 
 from beirnl.config import load_experiment
 from beirnl.evaluation import text
+from beirnl.llm.local import estimate_tokens
 from beirnl.llm.mock import translate
 from beirnl.pipeline import Pipeline
 from beirnl.reporting import gather
@@ -226,6 +228,27 @@ def test_a_piece_without_an_answer_is_asked_again(tmp_path):
     assert (row["status"], row["repair"]) == ("ok", "room") and row["text"] == translate(long_text())
 
 
+def test_no_request_asks_for_more_than_the_window_has_room_for(tmp_path):
+    corpus = [doc("long", " ".join(sentences()[:60]), "The long one"), *documents(3)]
+    place = write_set(tmp_path / "set", corpus)
+
+    def cut(prompt):
+        said = dutch(prompt)
+        return Answer(said[: len(said) // 2], "length") if "The long one" in prompt else said
+
+    for window, most in ((4096, 2048), (2048, 2048), (1024, 512)):
+        folder = tmp_path / str(window)
+        folder.mkdir()
+        with FaultServer(answer=cut) as server:
+            settings = served(server, max_model_len=window, max_tokens=most)
+            run(experiment(folder, dataset(place) + translation(**settings)))
+            asked = [(estimate_tokens(prompt_of(body)), body["max_tokens"]) for body in server.bodies]
+            assert max(prompt + room for prompt, room in asked) < window
+            assert all(prompt < room for prompt, room in asked if prompt > 300)
+            warm = [body["max_tokens"] for body in server.bodies if body["temperature"] > 0]
+            assert max(warm) > window // 2  # with more room, as far as there is any
+
+
 # Equal requests ---------------------------------------------------------------------------------------------
 
 
@@ -279,9 +302,21 @@ def test_a_domain_that_the_prompt_does_not_name_is_no_difference(tmp_path, serve
     prompt = "Translate to {target_language}:\n ['<title> {title} </title> <body> {text} </body>']"
     (tmp_path / "own.txt").write_text(prompt)
     domains = ("Finance", "Medical")
-    run(two_sets(tmp_path, server, domains=domains, document_prompt="own.txt", query_prompt="own.txt"))
-    assert set(server.counts.prompts.values()) == {1}
+    path = two_sets(tmp_path, server, domains=domains, document_prompt="own.txt", query_prompt="own.txt")
+    text = path.read_text().replace("in_flight = 4", "in_flight = 64")
+    path.write_text(re.sub(r"shard_documents = \d+", "shard_documents = 100", text))  # all in flight at once
+    run(path)
     assert server.counts.prompts.total() == DISTINCT
+
+
+def test_a_query_that_equals_a_document_is_asked_once_with_the_same_prompt(tmp_path, server):
+    first, *others = documents(5)
+    place = write_set(tmp_path / "set", [first | {"title": ""}, *others], [first["text"]])
+    prompt = "Translate to {target_language}:\n ['<title> {title} </title> <body> {text} </body>']"
+    (tmp_path / "own.txt").write_text(prompt)
+    settings = served(server, query_prompt="own.txt", document_prompt="own.txt")
+    run(experiment(tmp_path, dataset(place) + translation(**settings)))
+    assert server.counts.prompts.total() == 5
 
 
 def test_equal_requests_are_asked_once_by_two_workers_on_ray(tmp_path, server):

@@ -115,6 +115,35 @@ def test_a_prompt_that_is_written_for_another_language(tmp_path, place):
     assert "few-shot-nl.txt: the prompt is written for target_language 'nl', not 'de'; choose" in line
 
 
+@pytest.fixture
+def english_to_french(tmp_path):
+    """A model like NLLB with random weights, whose tokenizer knows English and French."""
+    from transformers import M2M100Config, M2M100ForConditionalGeneration, NllbTokenizer
+
+    words = ["<s>", "<pad>", "</s>", "<unk>", "▁", *"abcdefghijklmnopqrstuvwxyz"]
+    vocabulary = {word: n for n, word in enumerate(words)}
+    tokenizer = NllbTokenizer(vocab=vocabulary, merges=[], extra_special_tokens=["eng_Latn", "fra_Latn"])
+    heads = {"encoder_attention_heads": 1, "decoder_attention_heads": 1}
+    sizes = {
+        "encoder_layers": 1,
+        "decoder_layers": 1,
+        "encoder_ffn_dim": 16,
+        "decoder_ffn_dim": 16,
+        "d_model": 16,
+    }
+    config = M2M100Config(vocab_size=len(tokenizer), decoder_start_token_id=2, **heads, **sizes)
+    M2M100ForConditionalGeneration(config).save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def test_a_model_that_does_not_know_the_language(tmp_path, place, english_to_french):
+    settings = {"engine": "transformers", "model": english_to_french, "max_model_len": 512}
+    prompts = {"query_prompt": "bare", "document_prompt": "bare"}
+    line = stopped(tmp_path, dataset(place) + translation(to="is", **settings, **prompts))
+    assert f"error: {english_to_french}: " in line and "Icelandic" in line
+
+
 # Found when the engine is reached ---------------------------------------------------------------------------
 
 
