@@ -117,8 +117,8 @@ class Stage:
         pool: units with equal pools share workers; from the spec and the inputs' folders.
         eager: made as soon as its inputs are there: cheap, and people wait for it.
         in_flight: units that one worker runs at once, in threads; from the spec.
-        openings: of a stage that pays for answers, what its requests begin with, from the spec. Artifacts that
-            may ask the same are made one after another: only what has been answered can be found.
+        openings: of a stage that pays for answers, what its requests begin with, from the spec. Artifacts
+            that may ask the same are made one after another: only what has been answered can be found.
     """
 
     name: str

@@ -204,8 +204,8 @@ def _filled(
 
 
 def opening(spec: TranslationSpec) -> str:
-    """What every request of a translation begins with. Two translations can ask the same only if one's opening
-    begins with the other's."""
+    """What every request of a translation begins with. Two translations can ask the same only if the opening
+    of one begins with that of the other."""
     template = read_template(spec.prompt, spec.template, spec.kind)
     return _filled(template, True, spec.domain, spec.source_language, spec.target_language).begin
 
