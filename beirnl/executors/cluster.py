@@ -189,7 +189,7 @@ def _quiet() -> None:
 
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
-    logging.getLogger("ray.data").setLevel(logging.WARNING)
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
 
 
 def _check_address(address: str) -> None:
