@@ -13,6 +13,11 @@
 The command line prints the line and exits with 2; ``--debug`` shows the traceback.
 """
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+_FEW = 8  # so many valid names are listed also where one of them is near
+
 
 class BeirnlError(Exception):
     """An error with its place and its remedy.
@@ -68,3 +73,22 @@ class BudgetError(BeirnlError):
 
 class StageError(BeirnlError):
     """A unit of work failed."""
+
+
+def nearest(name: str, valid: Iterable[str]) -> str:
+    """The remedy for a name that does not exist: the valid one next to it; all, if none is or they are few.
+
+    Args:
+        name: what the user wrote.
+        valid: the names that exist.
+    """
+    names = list(valid)
+    if not names:
+        return "none exists"
+    listed = ", ".join(names)
+    by_lower = {candidate.lower(): candidate for candidate in names}
+    close = get_close_matches(name.lower(), by_lower, 1, 0.5)
+    if not close:
+        return f"use one of: {listed}"
+    meant = f"did you mean {by_lower[close[0]]!r}?"
+    return meant if not 1 < len(names) <= _FEW else f"{meant} (there are: {listed})"

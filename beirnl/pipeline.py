@@ -10,8 +10,9 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
 from beirnl import __version__
-from beirnl.config import Experiment, nearest
-from beirnl.errors import BudgetError, ConfigError
+from beirnl.config import Experiment
+from beirnl.cost import amount
+from beirnl.errors import BudgetError, ConfigError, nearest
 from beirnl.executors import Executor
 from beirnl.graph import Graph, Node, build_graph
 from beirnl.progress import Progress, Silent, watched
@@ -152,8 +153,7 @@ class Pipeline:
                 where=self.experiment.file,
                 remedy="set workspace to an absolute path that all nodes share",
             )
-        if self.experiment.translation and self.experiment.translation.max_cost:
-            Spending.limited(self.experiment, self.graph, self.workspace)  # a missing price shows at once
+        Spending.check_limit(self.experiment, self.graph, self.workspace, wanted)
         with Lease(self.workspace.lease_path, self.progress.say):
             self.workspace.lock(self.experiment.name, self.lock())
             run_id = uuid.uuid4().hex[:8]
@@ -174,7 +174,7 @@ class Pipeline:
         chosen = [n for n in nodes if n.stage == only or n.stage.split("-")[0] == only]
         if not chosen:
             names = sorted({n.stage for n in nodes})
-            raise ConfigError(f"the experiment has no stage {only!r}{nearest(only, names)}")
+            raise ConfigError(f"the experiment has no stage {only!r}", remedy=nearest(only, names))
         return self.needed(chosen)
 
     def translations(self) -> list[Node]:
@@ -253,15 +253,14 @@ class Pipeline:
         if not stage.asks or translation is None or translation.max_cost is None:
             yield None
             return
-        spending = Spending.limited(self.experiment, self.graph, self.workspace)
-        before, left = -1.0, translation.max_cost
-        while before < 0 or (spending.money() > before and left >= _LEAST_SHARE * translation.max_cost):
-            before = spending.money()
-            left = max(0.0, translation.max_cost - before)
+        spending, most = Spending.limited(self.experiment, self.graph, self.workspace), translation.max_cost
+        before, spent, least = -1.0, spending.money(), _LEAST_SHARE * most
+        while before < 0 or (spent > before and most - spent >= least):
+            left = most - spent if most - spent >= least else 0.0
             yield spending.allowance(llm_of(node.spec), left / self.experiment.runtime.workers)
+            before, spent = spent, spending.money()
         raise BudgetError(
-            f"max_cost is reached: {spending.money():.2f} of {translation.max_cost:.2f} {spending.currency} "
-            "are spent",
+            f"max_cost is reached: {amount(spent)} of {amount(most)} {spending.currency} are spent",
             where=self.experiment.file,
             remedy="raise max_cost and run the same command again; what was done stays",
         )

@@ -5,13 +5,14 @@ experiment. An engine that runs on one's own machines costs nothing here unless 
 """
 
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from beirnl.config import EngineConfig, Experiment
 from beirnl.cost import Price, price_of
 from beirnl.cost import money as price_for
 from beirnl.errors import ConfigError
-from beirnl.graph import Graph
+from beirnl.graph import Graph, Node
 from beirnl.llm import ENGINES
 from beirnl.specs import LlmSpec
 from beirnl.stages import STAGES
@@ -46,12 +47,31 @@ class Spending:
         """The spending of an experiment with a ``max_cost``.
 
         Raises:
-            ConfigError: an API whose model has no price.
+            ConfigError: an API whose model has no price, or prices in several currencies.
         """
         found = cls.of(experiment, graph, workspace)
-        for llm in found.prices:
-            price_of_llm(experiment, llm)
+        prices = [price_of_llm(experiment, llm) for llm in found.prices]
+        currencies = dict.fromkeys(price.currency for price in prices if price.input or price.output)
+        if len(currencies) > 1:
+            raise ConfigError(
+                f"max_cost is for prices in {' and '.join(currencies)} together, and nothing converts them",
+                where=experiment.file,
+                remedy='write them in one: price = { input = ..., output = ..., currency = "USD" }',
+            )
         return found
+
+    @classmethod
+    def check_limit(
+        cls, experiment: Experiment, graph: Graph, workspace: Workspace, nodes: Iterable[Node]
+    ) -> None:
+        """Refuse, before anything is done, a ``max_cost`` that cannot be kept when these nodes are made.
+
+        Raises:
+            ConfigError: as :meth:`limited`, if any of the nodes asks an engine.
+        """
+        translation = experiment.translation
+        if translation and translation.max_cost and any(STAGES[node.stage].asks for node in nodes):
+            cls.limited(experiment, graph, workspace)
 
     @property
     def is_known(self) -> bool:
@@ -60,8 +80,9 @@ class Spending:
 
     @property
     def currency(self) -> str:
-        """Of the first engine that has a price."""
-        return next((price.currency for price in self.prices.values() if price), _FREE.currency)
+        """Of the first engine that anything is paid for."""
+        paid = (price.currency for price in self.prices.values() if price and (price.input or price.output))
+        return next(paid, _FREE.currency)
 
     def totals(self, llm: LlmSpec) -> Totals:
         """Answers and tokens that an engine has given."""
@@ -96,17 +117,20 @@ def price_of_llm(experiment: Experiment, llm: LlmSpec) -> Price:
     Raises:
         ConfigError: an API whose model has no price.
     """
-    config = _config_of(experiment, llm)
+    heading, config = _table_of(experiment, llm)
     given = Price(**config.price.model_dump()) if config and config.price else None
     if not ENGINES[llm.engine].remote:
         return given or _FREE
     assert llm.model is not None
-    return price_of(llm.model.name, given)
+    return price_of(llm.model.name, given, heading)
 
 
-def _config_of(experiment: Experiment, llm: LlmSpec) -> EngineConfig | None:
-    """The table of the experiment file that an LLM comes from."""
-    translation = experiment.translation
-    tables = [translation, translation.second] if translation else []
-    name = llm.model and llm.model.name
-    return next((t for t in tables if t and t.engine in (llm.engine, "auto") and t.model == name), None)
+def _table_of(experiment: Experiment, llm: LlmSpec) -> tuple[str, EngineConfig | None]:
+    """The table of the experiment file that an LLM comes from, with its heading."""
+    translation, name = experiment.translation, llm.model and llm.model.name
+    tables: dict[str, EngineConfig | None] = {"[translation]": translation}
+    tables["[translation.second]"] = translation and translation.second
+    for heading, table in tables.items():
+        if table and table.engine in (llm.engine, "auto") and table.model == name:
+            return heading, table
+    return "[translation]", None

@@ -46,7 +46,7 @@ def draw(
     found = [one for one in translated(pipeline) if kind in (None, one.kind)]
     missing = [label for label in unfinished(pipeline) if kind is None or label.endswith(f"/{kind}")]
     if not found and not missing:
-        remedy = "add [translation], or name another experiment"
+        remedy = "add a [[dataset]] and a [translation] of it ([[parallel]] texts only measure)"
         raise ConfigError("the experiment translates no dataset", where=file, remedy=remedy)
     if not found:
         raise PrerequisiteError("no translation is finished", where=file, remedy=f"run `beirnl run {file}`")

@@ -7,7 +7,7 @@ had its name point here) and posts that come from another page are refused.
 import errno
 import secrets
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from pathlib import Path
@@ -17,8 +17,9 @@ from urllib.parse import parse_qs, quote, urlsplit
 import msgspec
 
 from beirnl.audit.labels import Label, Labels, annotator_name
-from beirnl.audit.sheet import read_sheet
+from beirnl.audit.sheet import Item, read_sheet
 from beirnl.errors import BeirnlError, ConfigError
+from beirnl.translation.checks import Kept, keeps
 
 _LOCAL = {"127.0.0.1", "localhost", "::1"}
 _LONGEST_POST = 64 * 1024  # bytes
@@ -97,20 +98,25 @@ class AuditServer(ThreadingHTTPServer):
         return f"http://{self.server_address[0]!s}:{self.server_port}/{who}"
 
 
-def _shown(items: Any) -> list[dict[str, Any]]:
-    """What the page is told of items. Not the checks' verdict: it would sway the annotator."""
-    return [
-        {
-            "key": item.key,
-            "dataset": item.stratum,
-            "part": item.part,
-            "kind": item.kind,
-            "id": item.id,
-            "source": _text(item.source_language, item.source_title, item.source_text),
-            "translation": _text(item.language, item.title, item.text),
-        }
-        for item in items
-    ]
+def _shown(items: Sequence[Item]) -> list[dict[str, Any]]:
+    """What the page is told of items. The checks' verdict is left out, since it would sway the annotator, but
+    where it left the source (or its title) in place of an answer, that and the verdict are said."""
+    return [_shown_item(item, keeps(item.status)) for item in items]
+
+
+def _shown_item(item: Item, kept: Kept) -> dict[str, Any]:
+    language = item.source_language if kept == "source" else item.language
+    return {
+        "key": item.key,
+        "dataset": item.stratum,
+        "part": item.part,
+        "kind": item.kind,
+        "id": item.id,
+        "kept": kept,
+        "because": "" if kept == "answer" else item.status,
+        "source": _text(item.source_language, item.source_title, item.source_text),
+        "translation": {**_text(language, item.title, item.text), "wanted": item.language},
+    }
 
 
 def _text(language: str, title: str, text: str) -> dict[str, str]:

@@ -11,6 +11,7 @@ from beirnl import __version__
 from beirnl.cli import audit, publish, quality, run, show, translate  # noqa: F401 - their commands join
 from beirnl.cli.app import app
 from beirnl.errors import BeirnlError
+from beirnl.store.files import disk_error
 
 __all__ = ["app", "main"]
 
@@ -24,20 +25,31 @@ def main(argv: list[str] | None = None) -> None:
     arguments = [argument for argument in arguments if argument != "--debug"]
     _speak_utf8()
     try:
-        app(arguments, prog_name="beirnl")
-    except SystemExit as end:
-        if end.code == _INTERRUPTED:
-            print("interrupted; run the same command again to go on", file=sys.stderr)
-        raise
+        code = app(arguments or ["--help"], prog_name="beirnl", standalone_mode=False)
+    except typer.TyperException as error:
+        _fail(_usage(error))
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    except (BeirnlError, OSError) as error:
+    except BeirnlError as error:
         if debug:
             raise
-        place = f"{error.filename}: " if isinstance(error, OSError) and error.filename else ""
-        what = error.strerror if isinstance(error, OSError) and error.strerror else error
-        _fail(f"{place}{what}")
+        _fail(str(error))
+    except OSError as error:
+        if debug:
+            raise
+        _fail(str(disk_error(error, error.filename)))
+    if code == _INTERRUPTED:
+        print("interrupted; run the same command again to go on", file=sys.stderr)
+    sys.exit(code)
+
+
+def _usage(error: typer.TyperException) -> str:
+    """A command that cannot be understood, as one line that says where its options are listed."""
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "beirnl"
+    message = " ".join(error.format_message().replace("Value error, ", "").split()).rstrip(".")
+    return f"{message}; see `{command} --help`"
 
 
 def _speak_utf8() -> None:

@@ -1,11 +1,14 @@
 """The application that commands join, and what they share."""
 
+import logging
 import sys
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+from beirnl.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +20,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="beirnl",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
@@ -28,7 +30,7 @@ app = typer.Typer(
     "`beirnl report EXP` shows the result.\n\n"
     "Start with `beirnl run experiments/quickstart.toml`.",
 )
-models_app = typer.Typer(no_args_is_help=True, help="Models that experiments can name.")
+models_app = typer.Typer(help="Models that experiments can name.")
 app.add_typer(models_app, name="models")
 
 Exp = Annotated[Path, typer.Argument(metavar="EXP", help="Experiment file (TOML).", show_default=False)]
@@ -49,16 +51,45 @@ def load(path: Path) -> "Experiment":
     return load_experiment(path)
 
 
+def load_translation(path: Path) -> "Experiment":
+    """Read an experiment file for a command that needs its translation, and none of its systems.
+
+    Raises:
+        ConfigError: it has no translation.
+    """
+    loaded = load(path)
+    if loaded.translation is None:
+        raise ConfigError("has no [translation]", where=path, remedy="add one; see README.md")
+    return loaded.only_translated
+
+
 @contextmanager
 def progress_of_terminal() -> "Iterator[Progress]":
-    """Bars on a terminal, lines elsewhere."""
+    """Bars on a terminal, lines elsewhere; also says what the engines log."""
     from beirnl.progress import Bars, Lines
 
-    if not sys.stderr.isatty():
-        yield Lines()
-        return
-    bars = Bars()
+    bars = Bars() if sys.stderr.isatty() else None
+    progress: Progress = bars or Lines()
+    logger, handler = logging.getLogger("beirnl"), _Saying(progress)
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
     try:
-        yield bars
+        yield progress
     finally:
-        bars.stop()
+        logger.setLevel(level)
+        logger.removeHandler(handler)
+        if bars:
+            bars.stop()
+
+
+class _Saying(logging.Handler):
+    """Says what is logged, a line each."""
+
+    def __init__(self, progress: "Progress") -> None:
+        super().__init__(logging.INFO)
+        self._progress = progress
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Say a record."""
+        self._progress.say(self.format(record))

@@ -6,11 +6,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from beirnl.cli.app import Exp, app, console, load
+from beirnl.cli.app import Exp, app, console, load_translation
 
-audit_app = typer.Typer(
-    no_args_is_help=True, help="Translations checked by people: draw a sample, label it, report."
-)
+audit_app = typer.Typer(help="Translations checked by people: draw a sample, label it, report.")
 app.add_typer(audit_app, name="audit")
 
 SheetPath = Annotated[Path, typer.Argument(metavar="SHEET", help="What `sample` wrote.", show_default=False)]
@@ -33,7 +31,7 @@ def sample(
     from beirnl.audit.sheet import write_sheet
     from beirnl.pipeline import Pipeline
 
-    pipeline = Pipeline.of(load(experiment))
+    pipeline = Pipeline.of(load_translation(experiment))
     sheet, left_out = draw(pipeline, per_dataset, seed, kind)
     for label in left_out:
         print(f"warning: {label} is not finished and is left out", file=sys.stderr)

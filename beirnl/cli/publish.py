@@ -1,12 +1,16 @@
 """The command that publishes: a translated set as a BEIR folder and in the hub's layout, proven, uploaded."""
 
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beirnl.cli.app import Exp, app, load
+from beirnl.cli.app import Exp, app, load_translation
 from beirnl.errors import ConfigError
+
+if TYPE_CHECKING:
+    from beirnl.publish import Published
 
 
 @app.command()
@@ -36,7 +40,8 @@ def publish(
     """Write translated sets as BEIR folders and in the hub's layout, and prove them by reading them back.
 
     DIR/DATASET-LANGUAGE holds `beir` and `hub`; it appears only when the proof has succeeded. What is there
-    already and was made from the same rows is proven again; anything else there is refused without --force.
+    already and was made from the same rows is proven again (under another licence it is written anew);
+    anything else there, and what was altered, is refused without --force.
     """
     from beirnl import publish as publishing
     from beirnl.pipeline import Pipeline
@@ -44,7 +49,7 @@ def publish(
 
     if public and not push:
         raise ConfigError("makes public what is pushed", where="--public", remedy="add --push ORG/NAME")
-    pipeline = Pipeline.of(load(experiment))
+    pipeline = Pipeline.of(load_translation(experiment))
     sets = publishing.sets(publishing.translations(pipeline, dataset or ()))
     names = {name: parts[0].dataset for name, parts in sets.items()}
     targets = hub.repositories(push, names) if push else {}
@@ -54,9 +59,23 @@ def publish(
     done = []
     for name, parts in sets.items():
         made = publishing.publish(name, parts, to, force=force, licence=licence)
-        counts = ", ".join(f"{made.total(what):,} {what}" for what in ("documents", "queries", "judgements"))
-        print(f"{name}: {counts}; {'written and proven' if made.written else 'proven again'}: {made.folder}")
+        _tell(name, made, licence)
         done.append(made)
     for name, made in zip(sets, done, strict=True):
         if name in targets:
             print(f"{name}: pushed to {hub.push(made.hub, targets[name], public)}")
+
+
+def _tell(name: str, made: "Published", licence: str | None) -> None:
+    """Say what was published, and what whoever passes it on must know."""
+    from beirnl.publish.card import UNKNOWN
+
+    counts = ", ".join(f"{made.total(what):,} {what}" for what in ("documents", "queries", "judgements"))
+    done = "written and proven" if made.written else "proven again"
+    print(f"{name}: {counts}; {done}: {made.folder}")
+    if made.licence != UNKNOWN:
+        print(f"{name}: licence {made.licence}, that of the source")
+    ignored = licence is not None and licence != made.licence
+    unused = [f"--licence is not used: the registry says {made.licence}"] if ignored else []
+    for line in (*unused, *made.warnings):
+        print(f"warning: {name}: {line}", file=sys.stderr)

@@ -5,14 +5,16 @@ from typing import Annotated, Literal
 
 import typer
 
-from beirnl.cli.app import app, console, load
+from beirnl.cli.app import app, console, load_translation
 
 
 @app.command()
 def quality(
     experiments: Annotated[
         list[Path],
-        typer.Argument(metavar="EXP...", help="Experiment files that have been run.", show_default=False),
+        typer.Argument(
+            metavar="EXP...", help="Experiment files that have been translated.", show_default=False
+        ),
     ],
     format: Annotated[
         Literal["table", "markdown"], typer.Option("--format", "-f", help="How to show it.")
@@ -27,7 +29,7 @@ def quality(
     from beirnl.pipeline import Pipeline
     from beirnl.reporting.quality import quality_tables
 
-    tables = quality_tables([Pipeline.of(load(path)) for path in experiments])
+    tables = quality_tables([Pipeline.of(load_translation(path)) for path in experiments])
     for table in tables:
         if format == "table":
             text.show_table(table, console())

@@ -4,16 +4,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beirnl.cli.app import Exp, app, console, load, progress_of_terminal
-from beirnl.errors import ConfigError
+from beirnl.cli.app import Exp, app, console, load, load_translation, progress_of_terminal
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from beirnl.config import Experiment
     from beirnl.executors import Executor
     from beirnl.graph import Node
     from beirnl.pipeline import Pipeline, Status
+    from beirnl.specs import LlmSpec
 
 
 @app.command()
@@ -32,19 +32,16 @@ def plan(
     """
     from beirnl.pipeline import Pipeline
 
-    loaded = load(experiment)
     if estimate:
-        _show_estimate(loaded)
+        _show_estimate(load_translation(experiment))
     else:
-        _show_plan(Pipeline.of(loaded).plan())
+        _show_plan(Pipeline.of(load(experiment)).plan())
 
 
 def _show_estimate(experiment: "Experiment") -> None:
     from beirnl import cost, estimating
     from beirnl.pipeline import Pipeline
 
-    if experiment.translation is None:
-        raise ConfigError("has no [translation] to estimate", where=experiment.file)
     with progress_of_terminal() as progress:
         pipeline = Pipeline.of(experiment, progress)
         wanted = estimating.sources(pipeline)
@@ -95,11 +92,29 @@ def status(experiment: Exp) -> None:
         print(f"running: process {holder.get('pid')} on {holder.get('host')}")
     else:
         print("not running")
+    _show_jobs(pipeline)
     _show_spending(pipeline)
+
+
+def _show_jobs(pipeline: "Pipeline") -> None:
+    """The batch jobs that are waited for, from the book that their engine keeps."""
+    import time
+
+    from beirnl.llm import ENGINES
+    from beirnl.llm.batch.book import open_jobs
+    from beirnl.progress import duration
+    from beirnl.stages.translate import journal_folder
+
+    for llm in _asked(pipeline.graph.nodes.values()):
+        for job in open_jobs(journal_folder(pipeline.workspace, llm)) if ENGINES[llm.engine].deferred else ():
+            since = duration(max(0.0, time.time() - job.created / 1e9))
+            name = job.id or "to be ordered"
+            print(f"batch job {name}: {len(job.waiting):,} requests at {job.server}, for {since}")
 
 
 def _show_spending(pipeline: "Pipeline") -> None:
     """What the translations have cost, where anything is paid for, and what max_cost leaves."""
+    from beirnl.cost import amount
     from beirnl.spending import Spending
 
     translation = pipeline.experiment.translation
@@ -113,22 +128,45 @@ def _show_spending(pipeline: "Pipeline") -> None:
         line += "; what they cost is not known: the model has no price"
     elif any(price and (price.input or price.output) for price in spending.prices.values()):
         spent = spending.money()
-        line += f", {spent:.2f} {spending.currency} spent"
+        line += f", {amount(spent)} {spending.currency} spent"
         if translation.max_cost:
-            line += f", {max(0.0, translation.max_cost - spent):.2f} of {translation.max_cost:.2f} left"
+            left = max(0.0, translation.max_cost - spent)
+            line += f", {amount(left)} of {amount(translation.max_cost)} left"
     print(line)
 
 
 def run_nodes(pipeline: "Pipeline", address: str | None, nodes: "Sequence[Node]") -> None:
     """Make nodes on this machine or on a cluster, if any of them is not done."""
-    if all(status.state == "done" for status in pipeline.plan(nodes)):
+    from beirnl.spending import Spending
+
+    left = [status.node for status in pipeline.plan(nodes) if status.state != "done"]
+    if not left:
         pipeline.progress.say("everything is done already")
         return
+    Spending.check_limit(pipeline.experiment, pipeline.graph, pipeline.workspace, left)
+    if address is None:  # on a cluster, the keys are where the workers run
+        _check_keys(left)
     executor = _executor(pipeline.experiment, address)
     try:
         pipeline.run(executor, nodes=nodes)
     finally:
         executor.close()
+
+
+def _check_keys(nodes: "Sequence[Node]") -> None:
+    """Refuse before anything is done what an engine would refuse when it is reached, perhaps after hours."""
+    from beirnl.llm.http.access import api_key
+
+    for llm in _asked(nodes):
+        api_key(llm)
+
+
+def _asked(nodes: "Iterable[Node]") -> "list[LlmSpec]":
+    """The engines that nodes ask, each once."""
+    from beirnl.stages import STAGES
+    from beirnl.stages.translate import llm_of
+
+    return list(dict.fromkeys(llm_of(node.spec) for node in nodes if STAGES[node.stage].asks))
 
 
 def _executor(experiment: "Experiment", address: str | None) -> "Executor":

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beirnl.cli.app import Exp, app, load, progress_of_terminal
+from beirnl.cli.app import Exp, app, load_translation, progress_of_terminal
 from beirnl.errors import ConfigError
 
 if TYPE_CHECKING:
+    from beirnl.graph import Node
     from beirnl.pipeline import Pipeline
 
 
@@ -27,7 +28,7 @@ def translate(
         typer.Option(metavar="auto|HOST:PORT", help="Run on this Ray cluster instead of this machine."),
     ] = None,
 ) -> None:
-    """Translate and repair, and nothing else of the experiment.
+    """Translate, repair and compare with references where there are any, and nothing else of the experiment.
 
     With `--write-batch DIR` the requests are written as files in OpenAI's batch format, for a provider's
     batch API or vLLM's `run_batch` (`engine = "batch"`). Put the results into a folder and give it to
@@ -37,16 +38,20 @@ def translate(
     from beirnl.pipeline import Pipeline
 
     with progress_of_terminal() as progress:
-        pipeline = Pipeline.of(load(experiment), progress)
-        if pipeline.experiment.translation is None:
-            raise ConfigError("has no [translation]", where=experiment, remedy="add one; see README.md")
+        pipeline = Pipeline.of(load_translation(experiment), progress)
         if write_batch is None and read_batch is None:
-            run_nodes(pipeline, address, pipeline.translations())
+            run_nodes(pipeline, address, _wanted(pipeline))
             return
         _refuse_local(pipeline, experiment)
         if read_batch:
             _take(pipeline, read_batch)
         _through_files(pipeline, write_batch, experiment)
+
+
+def _wanted(pipeline: "Pipeline") -> "list[Node]":
+    """All translations, with their comparisons with a reference."""
+    compared = [one.quality for one in pipeline.graph.translations if one.quality]
+    return pipeline.needed([*pipeline.translations(), *compared])
 
 
 def _refuse_local(pipeline: "Pipeline", experiment: Path) -> None:
@@ -82,7 +87,7 @@ def _through_files(pipeline: "Pipeline", folder: Path | None, experiment: Path) 
     from beirnl.executors.deferred import DeferredExecutor
 
     with tempfile.TemporaryDirectory() as nowhere, DeferredExecutor(folder or Path(nowhere)) as executor:
-        pipeline.run(executor, nodes=pipeline.translations())
+        pipeline.run(executor, nodes=_wanted(pipeline))
     if not executor.requests:
         print(f"every answer is there; go on with `beirnl run {experiment}`")
     elif folder:

@@ -5,7 +5,7 @@ What enters the keys of artifacts is resolved from here into :mod:`beirnl.specs`
 
 from beirnl.config.experiment import Experiment
 from beirnl.config.loading import load_experiment
-from beirnl.config.paths import PACKAGE, expand, nearest, resolve_path
+from beirnl.config.paths import PACKAGE, expand, resolve_path
 from beirnl.config.sections import (
     Bm25System,
     DatasetConfig,
@@ -34,6 +34,5 @@ __all__ = [
     "TranslationConfig",
     "expand",
     "load_experiment",
-    "nearest",
     "resolve_path",
 ]

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from pydantic import Field, model_validator
 
-from beirnl.config.paths import expand, nearest, resolve_path
+from beirnl.config.fields import Line, Name
+from beirnl.config.paths import expand, resolve_path
 from beirnl.config.sections import (
-    NAME,
     DatasetConfig,
     EvaluationConfig,
     ParallelConfig,
@@ -16,13 +16,14 @@ from beirnl.config.sections import (
     System,
     TranslationConfig,
 )
+from beirnl.errors import nearest
 
 
 class Experiment(Section):
     """A whole experiment file."""
 
-    name: str = Field(pattern=NAME)
-    workspace: str = "workspace"
+    name: Name
+    workspace: Line = "workspace"
     notes: tuple[str, ...] = ()
     dataset: tuple[DatasetConfig, ...] = ()
     parallel: tuple[ParallelConfig, ...] = ()
@@ -54,6 +55,11 @@ class Experiment(Section):
         return self
 
     @property
+    def only_translated(self) -> "Experiment":
+        """The experiment without its systems: what is translated needs no analyzer and no encoder."""
+        return self.model_copy(update={"system": ()})
+
+    @property
     def workspace_path(self) -> Path:
         """The workspace, against the folder of the experiment file."""
         return resolve_path(self.workspace, self.file)
@@ -72,4 +78,4 @@ def _unique(names: list[str], what: str) -> None:
 
 def _known(name: str, names: list[str], what: str) -> None:
     if name not in names:
-        raise ValueError(f"no {what} is called {name!r}{nearest(name, names)}")
+        raise ValueError(f"no {what} is called {name!r}; {nearest(name, names)}")

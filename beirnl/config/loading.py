@@ -9,9 +9,30 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from beirnl.config.experiment import Experiment
-from beirnl.config.paths import nearest
 from beirnl.config.sections import Bm25System, DenseSystem, RerankSystem
-from beirnl.errors import ConfigError
+from beirnl.errors import ConfigError, nearest
+
+#: What pydantic says of the type of a value, in the words of TOML.
+_WORDS = {
+    "bool_type": "must be true or false, without quotes",
+    "finite_number": "must be a finite number",
+    "float_type": "must be a number, without quotes",
+    "greater_than": "must be more than {gt:g}",
+    "greater_than_equal": "must be {ge:g} or more",
+    "int_from_float": "must be a whole number",
+    "int_type": "must be a whole number, without quotes",
+    "less_than_equal": "must be {le:g} at most",
+    "literal_error": "must be {expected}",
+    "missing": "is missing",
+    "model_attributes_type": "must be a table",
+    "model_type": "must be a table",
+    "string_too_short": "must not be empty",
+    "string_type": "must be a text in quotes",
+    "too_short": "must not be empty; leave the key out for the default",
+    "tuple_type": "must be a list: [...], or [[...]] above each of several tables",
+    "union_tag_invalid": "kind must be one of {expected_tags}",
+    "union_tag_not_found": "kind is missing",
+}
 
 
 def load_experiment(path: Path) -> Experiment:
@@ -29,23 +50,33 @@ def load_experiment(path: Path) -> Experiment:
         raise ConfigError(what, where=path, remedy="give the path of an experiment file") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"is not TOML: {error}", where=path) from error
+    if "file" in data:
+        raise ConfigError("unknown key 'file'", where=path, remedy="leave it out")
     try:
-        return Experiment.model_validate({**data, "file": path.resolve()})
+        return Experiment.model_validate({**_frozen(data), "file": path.resolve()}, strict=True)
     except ValidationError as error:
-        raise ConfigError(_first_line(error), where=path) from error
+        what, remedy = _first(error)
+        raise ConfigError(what, where=path, remedy=remedy) from error
 
 
-def _first_line(error: ValidationError) -> str:
-    """One line for the first error, an unknown key first, with the nearest valid key."""
+def _frozen(value: Any) -> Any:
+    """TOML's lists as tuples, which is what they are to strict types."""
+    if isinstance(value, dict):
+        return {key: _frozen(one) for key, one in value.items()}
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
+def _first(error: ValidationError) -> tuple[str, str | None]:
+    """What is wrong first, unknown keys before all else, and the remedy."""
     errors = sorted(error.errors(), key=lambda e: e["type"] != "extra_forbidden")
     first = errors[0]
     place = [part for part in first["loc"] if part not in ("bm25", "dense", "rerank")]
     where = ".".join(str(part) for part in place)
     if first["type"] == "extra_forbidden":
-        key = str(place[-1])
-        return f"unknown key {where!r}{nearest(key, _valid_keys(first['loc'][:-1]))}"
-    message = str(first["msg"]).removeprefix("Value error, ")
-    return f"{where}: {message}" if where else message
+        return f"unknown key {where!r}", nearest(str(place[-1]), _valid_keys(first["loc"][:-1]))
+    words = _WORDS.get(first["type"])
+    message = words.format(**first.get("ctx", {})) if words else first["msg"].removeprefix("Value error, ")
+    return (f"{where}: {message}" if where else message), None
 
 
 def _valid_keys(location: tuple[Any, ...]) -> list[str]:

@@ -1,6 +1,5 @@
-"""Paths of an experiment file, and the valid name next to a wrong one."""
+"""Paths of an experiment file."""
 
-import difflib
 import os
 import re
 from pathlib import Path
@@ -29,11 +28,3 @@ def expand(text: str, file: Path) -> str:
 def resolve_path(text: str, file: Path) -> Path:
     """A path of the file: variables replaced, relative to the file's folder."""
     return (file.parent / Path(expand(text, file)).expanduser()).resolve()
-
-
-def nearest(name: str, names: list[str]) -> str:
-    """``; did you mean 'x'?`` for the valid name next to ``name``, or the list of names."""
-    close = difflib.get_close_matches(name, names, 1, 0.5)
-    if close:
-        return f"; did you mean {close[0]!r}?"
-    return f" (valid: {', '.join(sorted(names))})" if names else ""

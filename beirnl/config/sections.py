@@ -3,11 +3,20 @@
 import os
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from beirnl.config.fields import (
+    Device,
+    Gpus,
+    Language,
+    Languages,
+    Line,
+    Lines,
+    Name,
+    check_url,
+    check_variable,
+)
 from beirnl.specs import CheckSpec, Dtype, Server
-
-NAME = r"^[A-Za-z0-9][A-Za-z0-9._+-]*$"
 
 
 class Section(BaseModel):
@@ -33,15 +42,15 @@ class DatasetConfig(Section):
             translation is compared with it (chrF, BLEU).
     """
 
-    name: str = Field(pattern=NAME)
-    path: str | None = None
-    language: str | None = None
-    split: str | None = None
-    domain: str | None = None
+    name: Name
+    path: Line | None = None
+    language: Language | None = None
+    split: Line | None = None
+    domain: Line | None = None
     remove_self_matches: bool | None = None
-    parts: tuple[str, ...] | None = None
+    parts: Lines | None = None
     shard_documents: int | None = Field(default=None, gt=0)
-    reference: str | None = None
+    reference: Line | None = None
 
 
 class PriceConfig(Section):
@@ -50,7 +59,45 @@ class PriceConfig(Section):
     input: float = Field(ge=0)
     output: float = Field(ge=0)
     batch_discount: float = Field(default=1.0, gt=0, le=1)
-    currency: str = "USD"
+    currency: Line = "USD"
+
+
+class ServerConfig(Server, Section):
+    """``[translation.server]``: where an API is reached and its limits; see :class:`beirnl.specs.Server`."""
+
+    _url = field_validator("base_url")(check_url)
+    _variable = field_validator("api_key_env")(check_variable)
+
+
+class ChecksConfig(CheckSpec, Section):
+    """``[translation.checks]``: thresholds of the checks; see :class:`beirnl.specs.CheckSpec`."""
+
+    @field_validator("min_length_ratio", "max_length_ratio", "max_repetition", "language_words")
+    @classmethod
+    def _positive(cls, number: float) -> float:
+        if number <= 0:
+            raise ValueError("must be more than 0")
+        return number
+
+    @field_validator("max_repetition")
+    @classmethod
+    def _share(cls, number: float) -> float:
+        if number > 1:
+            raise ValueError("is a share: must be 1 at most")
+        return number
+
+    @field_validator("min_words")
+    @classmethod
+    def _count(cls, number: int) -> int:
+        if number < 0:
+            raise ValueError("must be 0 or more")
+        return number
+
+    @model_validator(mode="after")
+    def _in_order(self) -> "ChecksConfig":
+        if self.min_length_ratio >= self.max_length_ratio:
+            raise ValueError("min_length_ratio must be less than max_length_ratio")
+        return self
 
 
 class EngineConfig(Section):
@@ -66,14 +113,14 @@ class EngineConfig(Section):
         price: money per million tokens, if the registry has none.
     """
 
-    engine: str = "auto"
-    model: str | None = None
+    engine: Line = "auto"
+    model: Line | None = None
     dtype: Dtype = "bfloat16"
     temperature: float = Field(default=0.0, ge=0)
     max_tokens: int = Field(default=2048, gt=0)
     max_model_len: int = Field(default=4096, gt=0)
-    stop: tuple[str, ...] = ()
-    server: Server = Server()
+    stop: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    server: ServerConfig = ServerConfig()
     price: PriceConfig | None = None
 
 
@@ -94,17 +141,23 @@ class TranslationConfig(EngineConfig):
         max_cost: money, in the price's currency; when it is spent, the run stops and can go on later.
     """
 
-    to: str
-    datasets: tuple[str, ...] | None = None
-    query_prompt: str = "paper-query"
-    document_prompt: str = "paper-document"
+    to: Language
+    datasets: Lines | None = None
+    query_prompt: Line = "paper-query"
+    document_prompt: Line = "paper-document"
     repair: tuple[RungName, ...] = ("room", "prompt", "pieces", "engine")
-    repair_query_prompt: str | None = None
-    repair_document_prompt: str | None = None
+    repair_query_prompt: Line | None = None
+    repair_document_prompt: Line | None = None
     second: EngineConfig | None = None
     back: bool = False
-    checks: CheckSpec = CheckSpec()
+    checks: ChecksConfig = ChecksConfig()
     max_cost: float | None = Field(default=None, gt=0)
+
+    @model_validator(mode="after")
+    def _second_engine(self) -> "TranslationConfig":
+        if "repair" in self.model_fields_set and "engine" in self.repair and self.second is None:
+            raise ValueError('repair has the rung "engine", which needs a [translation.second]')
+        return self
 
 
 class ParallelConfig(Section):
@@ -119,19 +172,19 @@ class ParallelConfig(Section):
         domain: named in the prompts.
     """
 
-    name: str = Field(pattern=NAME)
-    source: str
-    reference: str
-    language: str = "en"
+    name: Name
+    source: Line
+    reference: Line
+    language: Language = "en"
     limit: int | None = Field(default=None, gt=0)
     kind: Literal["query", "document"] = "document"
-    domain: str = "general"
+    domain: Line = "general"
 
 
 class _System(Section):
-    name: str = Field(pattern=NAME)
-    datasets: tuple[str, ...] | None = None
-    languages: tuple[str, ...] | None = None
+    name: Name
+    datasets: Lines | None = None
+    languages: Languages | None = None
     depth: int = Field(default=100, gt=0, le=100_000)
 
 
@@ -140,7 +193,7 @@ class Bm25System(_System):
 
     kind: Literal["bm25"]
     profile: Literal["elasticsearch", "flat"] = "elasticsearch"
-    analyzer: str | None = None
+    analyzer: Line | None = None
     k1: float = Field(default=1.2, ge=0)
     b: float = Field(default=0.75, ge=0, le=1)
     tie_breaker: float = Field(default=0.5, ge=0, le=1)
@@ -150,7 +203,7 @@ class DenseSystem(_System):
     """``[[system]]`` of kind ``dense``: a bi-encoder and exact search by cosine."""
 
     kind: Literal["dense"]
-    model: str
+    model: Line
     dtype: Dtype = "float32"
     vectors: Literal["float32", "float16"] = "float32"
     max_tokens: int | None = Field(default=None, gt=0)
@@ -161,8 +214,8 @@ class RerankSystem(_System):
     """``[[system]]`` of kind ``rerank``: a second stage over the first ``depth`` of another system."""
 
     kind: Literal["rerank"]
-    first: str
-    model: str
+    first: Line
+    model: Line
     method: Literal["cross-encoder", "bi-encoder"] = "cross-encoder"
     dtype: Dtype = "float32"
     max_tokens: int | None = Field(default=None, gt=0)
@@ -175,7 +228,7 @@ System = Annotated[Bm25System | DenseSystem | RerankSystem, Field(discriminator=
 class EvaluationConfig(Section):
     """``[evaluation]``: measures by their names in ir_measures."""
 
-    measures: tuple[str, ...] = Field(default=("nDCG@10", "R@100"), min_length=1)
+    measures: Lines = ("nDCG@10", "R@100")
 
 
 class Runtime(Section):
@@ -191,8 +244,8 @@ class Runtime(Section):
 
     workers: int = Field(default=1, gt=0)
     threads: int | None = Field(default=None, gt=0)
-    gpus: float = Field(default=0.0, ge=0)
-    device: str = Field(default="auto", pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$")
+    gpus: Gpus = 0.0
+    device: Device = "auto"
     object_store_mb: int = Field(default=256, ge=80)
 
     @property

@@ -7,6 +7,7 @@ Pure functions: the caller counts tokens, reads the journal and the receipts. No
 """
 
 from beirnl.cost.estimates import (
+    EXACT,
     EXPANSION,
     NO_SPEED,
     REPAIRS,
@@ -16,14 +17,18 @@ from beirnl.cost.estimates import (
     SetSample,
     Speed,
     estimate,
+    measured_counted,
     measured_expansion,
+    measured_known,
     measured_repairs,
     measured_speed,
 )
-from beirnl.cost.prices import Price, money, price_of
+from beirnl.cost.prices import Price, amount, money, price_of
 from beirnl.cost.rendering import notes, table
+from beirnl.cost.tokens import TokenCounter, bytes_per_token, usual_expansion
 
 __all__ = [
+    "EXACT",
     "EXPANSION",
     "NO_SPEED",
     "REPAIRS",
@@ -33,12 +38,18 @@ __all__ = [
     "Range",
     "SetSample",
     "Speed",
+    "TokenCounter",
+    "amount",
+    "bytes_per_token",
     "estimate",
+    "measured_counted",
     "measured_expansion",
+    "measured_known",
     "measured_repairs",
     "measured_speed",
     "money",
     "notes",
     "price_of",
     "table",
+    "usual_expansion",
 ]

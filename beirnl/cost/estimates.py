@@ -33,9 +33,19 @@ class Range(NamedTuple):
             return NotImplemented
         return Range(*(a + b for a, b in zip(self, other, strict=True)))
 
+    @classmethod
+    def exactly(cls, number: float) -> "Range":
+        """A number that is known."""
+        return cls(number, number, number)
+
     def times(self, other: "Range") -> "Range":
         """The product of two ranges of numbers that are not negative."""
         return Range(*(a * b for a, b in zip(self, other, strict=True)))
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether there is no range."""
+        return self.low == self.high
 
 
 class Factor(NamedTuple):
@@ -47,8 +57,10 @@ class Factor(NamedTuple):
     origin: str
 
 
-#: Tokens of a translation for one token of its source, where no answer has been measured.
+#: Tokens of a translation for one token of its source, where nothing at all is known.
 EXPANSION = Factor(1.0, 1.3, 1.6, "assumed")
+#: Tokens are counted as the provider counts them.
+EXACT = Factor(1.0, 1.0, 1.0, "")
 #: Requests of the repair ladder for each first request, where none have been measured.
 REPAIRS = Factor(0.0, 0.05, 0.15, "assumed")
 
@@ -71,23 +83,33 @@ NO_SPEED = Speed()
 
 
 class SetSample(NamedTuple):
-    """The queries or documents of one dataset: how many, and a random sample of their requests.
+    """The queries or documents of one dataset: how many, and a random sample of those to be asked.
 
     Attributes:
         dataset: its name.
         kind: ``query`` or ``document``.
-        requests: distinct requests; one that an earlier set also makes belongs to that.
+        texts: distinct ones; one that an earlier set also has belongs to that.
         known: how many of them are answered in the journal.
-        prompt_tokens: of each sampled request, prompt included, by the model's tokenizer.
-        source_tokens: of the text to be translated in the same requests.
+        unrepaired: how many have yet to go through the repair ladder.
+        prompt_tokens: of each sampled text's requests, prompts included, as they are counted here.
+        source_tokens: of the text itself, in the same requests.
+        requests: for each sampled text; empty: one each.
+        counted: tokens that the provider counts for each that is counted here.
+        expansion: tokens of a translation for each of its source.
+        counter: what counted here, for people.
     """
 
     dataset: str
     kind: str
-    requests: int
-    known: int
+    texts: int
+    known: Range
+    unrepaired: int
     prompt_tokens: Sequence[float]
     source_tokens: Sequence[float]
+    requests: Sequence[float] = ()
+    counted: Factor = EXACT
+    expansion: Factor = EXPANSION
+    counter: str = ""
 
 
 class EstimateRow(NamedTuple):
@@ -95,8 +117,8 @@ class EstimateRow(NamedTuple):
 
     Attributes:
         dataset, kind: the set; ``total`` for their sum.
-        requests, known: distinct requests, and those already answered.
-        to_ask: requests still to be made, repairs included.
+        texts, known: distinct texts, and those already answered.
+        requests: still to be made, repairs included.
         prompt_tokens, completion_tokens: of those.
         money: in the price's currency.
         hours: of a run.
@@ -104,22 +126,62 @@ class EstimateRow(NamedTuple):
 
     dataset: str
     kind: str
-    requests: int
-    known: int
-    to_ask: Range
+    texts: int
+    known: Range
+    requests: Range
     prompt_tokens: Range
     completion_tokens: Range
     money: Range | None
     hours: Range | None
 
 
-def measured_expansion(source_tokens: Sequence[int], completion_tokens: Sequence[int]) -> Factor:
+def measured_counted(ours: Sequence[float], theirs: Sequence[int], left: float = math.inf) -> Factor:
+    """Prompt tokens that the provider has counted for each that is counted here, from answered requests.
+
+    Args:
+        ours: tokens of each prompt, as they are counted here.
+        theirs: as the provider has counted them.
+        left: requests that it is to hold for; few of them can differ more from those that are answered.
+
+    Raises:
+        DataError: there are no answers, or none of the prompts has a token.
+    """
+    return _ratio(theirs, ours, f"measured on {len(ours):,} answers", left)
+
+
+def measured_expansion(
+    source_tokens: Sequence[float], completion_tokens: Sequence[int], left: float = math.inf
+) -> Factor:
     """Tokens of a translation for one of its source, from requests that are answered.
+
+    Args:
+        source_tokens: as the provider counts them: what is counted here, times :func:`measured_counted`.
+        completion_tokens: as the provider has counted them.
+        left: as for :func:`measured_counted`.
 
     Raises:
         DataError: there are no answers, or none of the sources has a token.
     """
-    return _ratio(completion_tokens, source_tokens, f"measured on {len(source_tokens):,} answers")
+    return _ratio(completion_tokens, source_tokens, f"measured on {len(source_tokens):,} answers", left)
+
+
+def measured_known(units: Sequence[tuple[int, int, int]], total: int) -> Range:
+    """How many texts are answered, from samples of units of work; exact where all have been looked up.
+
+    Args:
+        units: texts of each unit that was looked at, how many of them were looked up, how many are answered.
+        total: texts of all units.
+    """
+    looked, found = sum(unit[1] for unit in units), sum(unit[2] for unit in units)
+    if looked >= total:
+        return Range.exactly(found)
+    sizes = [unit[0] for unit in units]
+    share = _ratio([size * known / seen for size, seen, known in units], sizes, "")
+    unseen = math.sqrt(max(0.0, 1 - sum(sizes) / total))  # units that were not looked at
+    within = _Z * math.sqrt(share.mid * (1 - share.mid) / looked)  # texts that were not, in those that were
+    half = math.hypot((share.high - share.mid) * unseen, within) * total
+    mid = share.mid * total
+    return Range(max(found, mid - half), mid, min(total - (looked - found), mid + half))
 
 
 def measured_repairs(repairs: Sequence[int]) -> Factor:
@@ -153,14 +215,15 @@ def measured_speed(completion_tokens: Sequence[int], seconds: Sequence[float], w
     return Factor(low * workers, one.mid * workers, one.high * workers, one.origin)
 
 
-def _ratio(above: Sequence[float], below: Sequence[float], origin: str) -> Factor:
-    """A ratio of sums with its 95 % normal interval (Cochran 1977, section 6.4); one pair has no interval."""
+def _ratio(above: Sequence[float], below: Sequence[float], origin: str, left: float = math.inf) -> Factor:
+    """A ratio of sums with its 95 % normal interval (Cochran 1977, section 6.4), or that of the same in
+    ``left`` more pairs; one pair has no interval."""
     y, x = np.asarray(above, np.float64), np.asarray(below, np.float64)
     if len(y) != len(x) or not x.sum() > 0:
         raise DataError("there is nothing to measure a rate on", remedy="run a sample first")
     ratio = float(y.sum() / x.sum())
     spread = float(np.sqrt(((y - ratio * x) ** 2).sum() / max(len(x) - 1, 1)))
-    half = _Z * spread / math.sqrt(len(x)) / float(x.mean())
+    half = _Z * spread * math.sqrt(1 / len(x) + 1 / left) / float(x.mean())
     return Factor(max(0.0, ratio - half), ratio, ratio + half, origin)
 
 
@@ -169,76 +232,76 @@ def estimate(
     price: Price | None,
     *,
     batch: bool = False,
-    expansion: Factor = EXPANSION,
     repairs: Factor = REPAIRS,
     speed: Speed = NO_SPEED,
 ) -> list[EstimateRow]:
     """What the rest of the work will take: one row per set, and their total as the last.
 
-    A set's mean request has the 95 % normal interval of its sample, with the correction for a finite
-    population; a repair counts as one more request like it. Completions are the source's tokens times
-    ``expansion``.
+    A set's mean text has the 95 % normal interval of its sample, with the correction for a finite population;
+    a repair counts as one more text like it. Completions are the source's tokens times ``expansion``.
 
     Args:
         samples: the sets.
-        price: None: nothing is paid per token.
+        price: None: nothing is paid per token, or it is not known how much.
         batch: whether the provider's batch mode is used: its discount holds, its rate limits do not.
-        expansion: tokens of a translation for one of its source.
-        repairs: requests of the repair ladder for each first request.
+        repairs: of the repair ladder for each text.
         speed: what decides the hours.
 
     Raises:
-        DataError: the sample of a set with requests to be made has fewer than two (nor all) of them.
+        DataError: the sample of a set with requests to be made has fewer than two (nor all) of its texts.
     """
-    rows = [_row(one, price, batch, expansion, repairs, speed) for one in samples]
+    rows = [_row(one, price, batch, repairs, speed) for one in samples]
     return [*rows, _sum(rows, price is not None)]
 
 
-def _row(
-    one: SetSample, price: Price | None, batch: bool, expansion: Factor, repairs: Factor, speed: Speed
-) -> EstimateRow:
-    left = max(0, one.requests - one.known)
-    attempts = Range(*(1 + end for end in repairs[:3]))
-    to_ask = Range(left, left, left).times(attempts)
-    prompt = _total(one, one.prompt_tokens, left).times(attempts)
-    source = _total(one, one.source_tokens, left).times(attempts)
-    completion = source.times(Range(*expansion[:3]))
+def _row(one: SetSample, price: Price | None, batch: bool, repairs: Factor, speed: Speed) -> EstimateRow:
+    first = Range(*(max(0.0, one.texts - end) for end in reversed(one.known)))
+    _check_sample(one, first)
+    asked = first + Range.exactly(one.unrepaired).times(Range(*repairs[:3]))
+    counted = Range(*one.counted[:3])
+    requests = _total(one.requests or [1.0] * len(one.prompt_tokens), asked)
+    prompt = _total(one.prompt_tokens, asked).times(counted)
+    completion = _total(one.source_tokens, asked).times(counted).times(Range(*one.expansion[:3]))
     paid = None
     if price is not None:
         ends = zip(prompt, completion, strict=True)
-        paid = Range(*(money(asked, answered, price, batch) for asked, answered in ends))
+        paid = Range(*(money(asking, answering, price, batch) for asking, answering in ends))
     return EstimateRow(
         dataset=one.dataset,
         kind=one.kind,
-        requests=one.requests,
+        texts=one.texts,
         known=one.known,
-        to_ask=to_ask,
+        requests=requests,
         prompt_tokens=prompt,
         completion_tokens=completion,
         money=paid,
-        hours=_hours(to_ask, prompt, completion, speed, batch),
+        hours=_hours(requests, prompt, completion, speed, batch),
     )
 
 
-def _total(one: SetSample, tokens: Sequence[float], left: int) -> Range:
-    """Tokens of all ``left`` requests, from a sample of them."""
-    size = len(tokens)
-    if left == 0:
-        return Range(0.0, 0.0, 0.0)
-    if size < min(2, left):
+def _check_sample(one: SetSample, left: Range) -> None:
+    size, least = len(one.prompt_tokens), min(2, left.high) or min(1, one.unrepaired)
+    if size < least:
         raise DataError(
-            f"{size} of {left:,} requests are in the sample",
+            f"{size} of {left.high:,.0f} texts are in the sample",
             where=f"{one.dataset}, {one.kind}",
             remedy="sample at least two of them",
         )
-    values = np.asarray(tokens, np.float64)
+
+
+def _total(sampled: Sequence[float], asked: Range) -> Range:
+    """A sum over all texts that are asked, from a sample of them."""
+    if asked.high == 0:
+        return Range.exactly(0.0)
+    size = len(sampled)
+    values = np.asarray(sampled, np.float64)
     mean = float(values.mean())
-    unseen = math.sqrt(max(0.0, 1 - size / left))
+    unseen = math.sqrt(max(0.0, 1 - size / asked.high))
     half = _Z * float(values.std(ddof=1)) / math.sqrt(size) * unseen if size > 1 else 0.0
-    return Range(left * max(0.0, mean - half), left * mean, left * (mean + half))
+    return asked.times(Range(max(0.0, mean - half), mean, mean + half))
 
 
-def _hours(to_ask: Range, prompt: Range, completion: Range, speed: Speed, batch: bool) -> Range | None:
+def _hours(requests: Range, prompt: Range, completion: Range, speed: Speed, batch: bool) -> Range | None:
     """The longest of what the measured speed and the rate limits say; None if there is neither."""
     bounds = []
     if (rate := speed.measured) is not None:
@@ -246,21 +309,21 @@ def _hours(to_ask: Range, prompt: Range, completion: Range, speed: Speed, batch:
         ends = zip(completion, per_second, strict=True)
         bounds.append(Range(*(tokens / one / 3600 if one else math.inf for tokens, one in ends)))
     if speed.requests_per_minute and not batch:
-        bounds.append(Range(*(count / speed.requests_per_minute / 60 for count in to_ask)))
+        bounds.append(Range(*(count / speed.requests_per_minute / 60 for count in requests)))
     if speed.tokens_per_minute and not batch:
         bounds.append(Range(*(count / speed.tokens_per_minute / 60 for count in prompt + completion)))
     return Range(*map(max, zip(*bounds, strict=True))) if bounds else None
 
 
 def _sum(rows: Sequence[EstimateRow], priced: bool) -> EstimateRow:
-    zero = Range(0.0, 0.0, 0.0)
+    zero = Range.exactly(0.0)
     hours = [row.hours for row in rows if row.hours is not None]
     return EstimateRow(
         TOTAL,
         "",
-        sum(row.requests for row in rows),
-        sum(row.known for row in rows),
-        sum((row.to_ask for row in rows), zero),
+        sum(row.texts for row in rows),
+        sum((row.known for row in rows), zero),
+        sum((row.requests for row in rows), zero),
         sum((row.prompt_tokens for row in rows), zero),
         sum((row.completion_tokens for row in rows), zero),
         sum((row.money for row in rows if row.money), zero) if priced else None,

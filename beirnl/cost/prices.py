@@ -1,5 +1,6 @@
-"""Prices of models, and money for tokens."""
+"""Prices of models, money for tokens, and money for people to read."""
 
+import math
 from typing import NamedTuple
 
 from beirnl import registry
@@ -25,12 +26,13 @@ class Price(NamedTuple):
     origin: str = "given in the experiment"
 
 
-def price_of(model: str, given: Price | None = None) -> Price:
+def price_of(model: str, given: Price | None = None, where: str = "[translation]") -> Price:
     """The price of a model: the one given, else the registry's.
 
     Args:
         model: as its provider calls it.
         given: from the experiment file.
+        where: the table of that file which names the model.
 
     Raises:
         ConfigError: neither has one.
@@ -42,9 +44,9 @@ def price_of(model: str, given: Price | None = None) -> Price:
         known = ", ".join(registry.prices())
         raise ConfigError(
             f"no price is known for model {model!r}",
-            where="[translation]",
-            remedy="write price = { input = ..., output = ... } there, in money per million tokens, or add "
-            f"an entry to beirnl/registry/prices.toml, which has {known}",
+            where=where,
+            remedy=f"write price = {{ input = ..., output = ... }} under {where}, in money per million "
+            f"tokens, or add an entry to beirnl/registry/prices.toml, which has {known}",
         )
     origin = f"{entry.source}, {entry.as_of}" + (f"; {entry.note}" if entry.note else "")
     return Price(entry.input, entry.output, entry.batch_discount, entry.currency, origin)
@@ -54,3 +56,13 @@ def money(prompt_tokens: float, completion_tokens: float, price: Price, batch: b
     """What tokens cost, in the price's currency; ``batch``: asked through the provider's batch mode."""
     full = (prompt_tokens * price.input + completion_tokens * price.output) / _MILLION
     return full * price.batch_discount if batch else full
+
+
+def amount(money: float) -> str:
+    """Money as people read it: with cents, from a thousand on without, and below one with two digits that
+    count: ``0.0042``, ``0.50``, ``74.60``, ``12,346``."""
+    if money >= 999.995:
+        return f"{money:,.0f}"
+    if not 0 < money < 1:
+        return f"{money:.2f}"
+    return f"{money:.{max(2, 1 - math.floor(math.log10(money)))}f}"

@@ -119,6 +119,11 @@ def refuse_two_texts(repeated: pl.DataFrame, path: Path) -> None:
         )
 
 
+def is_empty(record: Record) -> bool:
+    """Whether neither title nor text of a record holds more than white space."""
+    return not (record.title.strip() or record.text.strip())
+
+
 def read_queries(path: Path, judged: set[str]) -> tuple[pa.Table, list[str]]:
     """The judged queries in order of the file, and warnings.
 
@@ -144,6 +149,9 @@ def read_queries(path: Path, judged: set[str]) -> tuple[pa.Table, list[str]]:
         warnings.append(
             f"qrels name {len(missing)} queries that {path.name} lacks; not scored: {examples(missing)}"
         )
+    empty = [r.id for r in {r.id: r for r in records if r.id in judged}.values() if is_empty(r)]
+    if empty:
+        warnings.append(f"{len(empty)} queries have no text; kept: {examples(empty)}")
     columns = [list(column) for column in zip(*rows, strict=True)] if rows else [[], [], [], []]
     return pa.table(columns, schema=QUERIES), warnings
 

@@ -6,7 +6,7 @@ what translation lost.
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -58,7 +58,7 @@ class SystemDifferences(NamedTuple):
     Attributes:
         system: its name.
         datasets: by dataset; one that the system does not have in both versions is not there.
-        average: plain mean over datasets, None if one of the report's datasets is missing.
+        average: plain mean over datasets, None if one of the report's datasets is missing or it has only one.
     """
 
     system: str
@@ -127,7 +127,7 @@ def compare(
     }
     for system in systems:
         own = [drawn[system, dataset] for dataset in datasets if (system, dataset) in drawn]
-        if len(own) == len(datasets):
+        if len(own) == len(datasets) > 1:
             drawn[system, _OVERALL] = _averaged(own)
     found = dict(zip(drawn, _corrected(list(drawn.values())), strict=True))
     rows = tuple(
@@ -234,26 +234,22 @@ def tables(result: BackTranslation) -> list[Table]:
 
 
 def _form(result: BackTranslation) -> Table:
-    """Two rows per system, a column per dataset, the average, and its change."""
+    """Two rows per system, a column per dataset, the average of several, and the change."""
+    several = len(result.datasets) > 1
     rows = []
     for one in result.systems:
+        known = [one.datasets.get(dataset) for dataset in result.datasets]
+        changed = one.average if several else known[0]
         for version in VERSIONS:
-            known = [one.datasets.get(dataset) for dataset in result.datasets]
-            last = Cell("-") if version == ORIGINAL else _delta(one.average)
-            average = _mean(one.average, version) if one.average else Cell("incomplete")
-            rows.append(
-                [
-                    Cell(one.system),
-                    Cell(version),
-                    *(_mean(found, version) for found in known),
-                    average,
-                    last,
-                ]
-            )
+            cells = [_mean(found, version) for found in known]
+            if several:
+                cells.append(_mean(one.average, version) if one.average else Cell("incomplete"))
+            last = Cell("-") if version == ORIGINAL else _delta(changed)
+            rows.append([Cell(one.system), Cell(version), *cells, last])
     caption = (
-        f"{result.measure} in points of 100, over queries that both versions have. Δtr: change of the "
-        f"average, with its 95 % paired bootstrap interval ({result.resamples:,} resamples of queries inside "
-        "each dataset)."
+        f"{result.measure} in points of 100, over queries that both versions have. Δtr: change"
+        f"{' of the average' if several else ''}, with its 95 % paired bootstrap interval "
+        f"({result.resamples:,} resamples of queries{' inside each dataset' if several else ''})."
     )
     return Table(_SECTION, f"{result.measure} before and after", caption, _columns(result.datasets), rows)
 
@@ -298,8 +294,9 @@ def _published(printed: Sequence[dict[str, str]]) -> Table:
     return Table(_SECTION, "As published", "BEIR-NL, Table 6.", _columns(datasets), rows)
 
 
-def _columns(datasets: Iterable[str]) -> list[Column]:
-    return [Column(name) for name in ("system", "version", *datasets, _AVERAGE, "Δtr")]
+def _columns(datasets: Sequence[str]) -> list[Column]:
+    average = (_AVERAGE,) if len(datasets) > 1 else ()
+    return [Column(name) for name in ("system", "version", *datasets, *average, "Δtr")]
 
 
 def _mean(difference: Difference | None, version: str) -> Cell:

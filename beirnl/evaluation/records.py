@@ -79,11 +79,13 @@ class Record(_Strict):
 
 
 class Example(NamedTuple):
-    """One translated row: its status, the source text and the translation."""
+    """One translated row: its status, the source, what the model answered first, and what stands in the end:
+    a translation, or the source where no answer was good enough."""
 
     status: str
     source: str
-    translation: str
+    answer: str
+    kept: str
 
 
 class Translations(NamedTuple):

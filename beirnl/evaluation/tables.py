@@ -255,15 +255,19 @@ def _translations(report: Report) -> list[Table]:
     columns = [Column("dataset"), Column("rows"), Column("share ok"), *map(Column, statuses)]
     caption = "Rows by the verdict of the checks; a row that failed is kept with its reason, none is dropped."
     examples = [
-        [Cell(dataset), Cell(example.status), Cell(_cut(example.source)), Cell(_cut(example.translation))]
+        [Cell(dataset), Cell(example.status), *(Cell(_cut(text)) for text in example[1:])]
         for dataset, made in report.translations.items()
         for example in _few(made.examples)
     ]
-    heads = [Column("dataset"), Column("status"), Column("source"), Column("translation")]
+    heads = [Column(name) for name in ("dataset", "status", "source", "first answer", "kept")]
+    said = (
+        f"Up to {_EXAMPLES} for each status. First answer: what the model said before any repair. Kept: what "
+        "stands in the result, which is the source where no answer was good enough."
+    )
     return [
         Table("Translation", "Rows by status", caption, columns, rows),
         _repairs(report),
-        Table("Translation", "Examples", f"Up to {_EXAMPLES} for each status.", heads, examples),
+        Table("Translation", "Examples", said, heads, examples),
     ]
 
 

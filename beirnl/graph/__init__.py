@@ -1,5 +1,8 @@
 """From an experiment to its graph: which artifact is made by which stage from which others."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from beirnl.config import Experiment
 from beirnl.errors import ConfigError
 from beirnl.evaluation import measures
@@ -21,13 +24,25 @@ def build_graph(experiment: Experiment, workspace: Workspace) -> Graph:
     """
     graph = Graph()
     digests = workspace.digests()
-    measures.parse(experiment.evaluation.measures)
-    for dataset in experiment.dataset:
-        for texts in variants(graph, experiment, dataset, digests):
-            add_systems(graph, experiment, texts)
-    add_parallel(graph, experiment, digests)
-    _refuse_idle(graph, experiment)
+    with _named(experiment):
+        measures.parse(experiment.evaluation.measures)
+        for dataset in experiment.dataset:
+            for texts in variants(graph, experiment, dataset, digests):
+                add_systems(graph, experiment, texts)
+        add_parallel(graph, experiment, digests)
+        _refuse_idle(graph, experiment)
     return graph
+
+
+@contextmanager
+def _named(experiment: Experiment) -> Iterator[None]:
+    """What cannot be resolved, and names no other file, is wrong in the experiment file."""
+    try:
+        yield
+    except ConfigError as error:
+        if error.where is not None:
+            raise
+        raise ConfigError(error.what, where=experiment.file, remedy=error.remedy) from error
 
 
 def _refuse_idle(graph: Graph, experiment: Experiment) -> None:

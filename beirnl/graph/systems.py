@@ -20,7 +20,7 @@ def add_systems(graph: Graph, experiment: Experiment, texts: Texts) -> None:
         if not {texts.language, texts.version} & set(system.languages or (texts.language,)):
             continue
         if isinstance(system, Bm25System):
-            runs[system.name] = _bm25(graph, system, texts)
+            runs[system.name] = _bm25(graph, experiment, system, texts)
         elif isinstance(system, DenseSystem):
             runs[system.name] = _dense(graph, experiment, system, texts)
         else:
@@ -43,13 +43,30 @@ def add_systems(graph: Graph, experiment: Experiment, texts: Texts) -> None:
         )
 
 
-def _bm25(graph: Graph, system: Bm25System, texts: Texts) -> Node:
-    name = system.analyzer or analysis.for_language(texts.language)
+def _analyzer(experiment: Experiment, system: Bm25System, texts: Texts) -> analysis.Analyzer:
+    """The analyzer that a system names, or that of the language.
+
+    Raises:
+        ConfigError: there is none; names the file and the system.
+    """
+    try:
+        return analysis.analyzer(system.analyzer or analysis.for_language(texts.language))
+    except ConfigError as error:
+        other = "" if system.analyzer else "; or set analyzer, or languages to those it is to run on"
+        raise ConfigError(
+            f"system {system.name!r} on {texts.label}: {error.what}",
+            where=experiment.file,
+            remedy=f"{error.remedy}{other}",
+        ) from error
+
+
+def _bm25(graph: Graph, experiment: Experiment, system: Bm25System, texts: Texts) -> Node:
+    analyzer = _analyzer(experiment, system, texts)
+    name = analyzer.name
     spec = Bm25Spec(
         profile=system.profile, analyzer=name, k1=system.k1, b=system.b, tie_breaker=system.tie_breaker
     )
-    version = analysis.analyzer(name).version
-    index_spec = IndexSpec(profile=system.profile, analyzer=name, analyzer_version=version)
+    index_spec = IndexSpec(profile=system.profile, analyzer=name, analyzer_version=analyzer.version)
     index = graph.add(Node("index", texts.label, index_spec, {"rows": texts.corpus}, system.profile))
     search = Bm25SearchSpec(depth=system.depth, remove_self_matches=texts.remove_self_matches, bm25=spec)
     inputs = {"index": index, "queries": texts.queries}

@@ -8,7 +8,7 @@ from beirnl import registry
 from beirnl.config import PACKAGE, DatasetConfig, Experiment, ParallelConfig, resolve_path
 from beirnl.datasets import beir
 from beirnl.datasets.importing import count_lines, shard_count
-from beirnl.errors import ConfigError, DataError
+from beirnl.errors import ConfigError, DataError, nearest
 from beirnl.graph.nodes import Graph, Node, Texts, back_version
 from beirnl.graph.translations import Subject, translated
 from beirnl.stages.imports import CorpusSpec, JudgedSpec, LinesSpec
@@ -44,7 +44,7 @@ def _folder(experiment: Experiment, dataset: DatasetConfig, entry: registry.Data
         raise ConfigError(
             f"dataset {dataset.name!r} has no path and is not in the registry",
             where=experiment.file,
-            remedy="add path = ..., or use a name that `beirnl datasets` lists",
+            remedy=f"add path = ...; for one of the registry, {nearest(dataset.name, registry.datasets())}",
         )
     path = entry.path.replace("{package}", str(PACKAGE)).replace("{data}", "${BEIRNL_DATA}")
     return resolve_path(path, experiment.file)
@@ -59,6 +59,8 @@ def _imported(
     digests: FileDigests,
 ) -> Texts:
     language = dataset.language or (entry.language if entry else "en")
+    if language not in registry.languages() and registry.language_meant(language):
+        registry.language(language)  # says how it is written
     split = dataset.split or (entry.split if entry else "test")
     label = "/".join(filter(None, (dataset.name, part, language)))
     corpus = _corpus_spec(dataset, folder, digests)

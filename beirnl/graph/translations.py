@@ -7,9 +7,10 @@ from pathlib import Path
 
 from beirnl import registry
 from beirnl.config import EngineConfig, Experiment, TranslationConfig, resolve_path
-from beirnl.errors import ConfigError
+from beirnl.errors import ConfigError, nearest
 from beirnl.graph.models import resolve
 from beirnl.graph.nodes import Graph, Kind, Node, Translation
+from beirnl.llm.mock import LANGUAGES as MOCK_LANGUAGES
 from beirnl.specs import LlmSpec, ModelRef, RepairSpec, Rung, TranslationSpec
 from beirnl.stages.translate import ChecksSpec, LengthsSpec, QualitySpec
 
@@ -77,14 +78,20 @@ def _check_languages(experiment: Experiment, config: TranslationConfig, subject:
             where=experiment.file,
             remedy="set translation.to to another language, or translation.datasets to the other datasets",
         )
-    from beirnl.translation.language import can_identify, language_name
-
-    name = language_name(target)
-    if config.checks.language and not can_identify(target):
+    for code in subject.languages:
+        registry.language(code)
+    entry = registry.language(target)
+    if config.checks.language and not entry.identified:
         raise ConfigError(
-            f"the language check does not know {name} ({target})",
+            f"the language check does not know {entry.name} ({target})",
             where=experiment.file,
             remedy="set language = false under [translation.checks] to translate without it",
+        )
+    if config.checks.language and config.engine == "mock" and target not in MOCK_LANGUAGES:
+        raise ConfigError(
+            "the mock engine writes the likeness of Dutch only, which the language check rejects",
+            where=experiment.file,
+            remedy='set to = "nl", or language = false under [translation.checks]',
         )
 
 
@@ -140,16 +147,30 @@ def _translation_spec(
 
 def _read_prompt(experiment: Experiment, prompt: str) -> tuple[str, str]:
     """Name and text of a prompt: the registry's, or a file's beside the experiment."""
-    if not prompt.endswith(".txt"):
+    if prompt in registry.prompts():
         return prompt, registry.prompt(prompt)
     path = resolve_path(prompt, experiment.file)
+    if not prompt.endswith(".txt"):
+        raise _unknown_prompt(prompt, path)
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(
             "this prompt file cannot be read", where=path, remedy="give a text file in UTF-8"
         ) from error
-    return Path(prompt).stem, text.replace("\r\n", "\n")
+    return Path(prompt).stem, text
+
+
+def _unknown_prompt(prompt: str, path: Path) -> ConfigError:
+    """A name that no prompt of the registry has; it may be meant as a file."""
+    whole = path.with_name(f"{path.name}.txt")
+    if whole.is_file():
+        remedy = f"a file is named with its suffix: {prompt + '.txt'!r}"
+    elif path.exists() or "/" in prompt or path.suffix:
+        remedy = "a file of your own is to be called ....txt"
+    else:
+        remedy = f"{nearest(prompt, registry.prompts())}; or name a .txt file"
+    return ConfigError(f"unknown prompt {prompt!r}", remedy=remedy)
 
 
 def _languages_of(name: str, text: str, subject: Subject) -> tuple[str, str] | None:

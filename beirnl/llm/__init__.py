@@ -30,6 +30,7 @@ class Engine(NamedTuple):
         remote: the model is reached over the network: it is named, not loaded.
         weights: the model is loaded, and has to be named.
         deferred: answers are paid for when they are ordered, at the batch price.
+        key: the environment variable of its key, where ``api_key_env`` is left at its default.
     """
 
     path: str
@@ -37,6 +38,7 @@ class Engine(NamedTuple):
     remote: bool = False
     weights: bool = False
     deferred: bool = False
+    key: str = ""
 
 
 #: Engines by name.
@@ -46,7 +48,9 @@ ENGINES: dict[str, Engine] = {
     "vllm": Engine("beirnl.llm.vllm_engine:VllmLlm", units=4, weights=True),
     "openai": Engine("beirnl.llm.openai_engine:OpenAiLlm", units=4, remote=True),
     "batch": Engine("beirnl.llm.batch:OpenAiBatchLlm", units=64, remote=True, deferred=True),
-    "gemini-batch": Engine("beirnl.llm.batch:GeminiBatchLlm", units=64, remote=True, deferred=True),
+    "gemini-batch": Engine(
+        "beirnl.llm.batch:GeminiBatchLlm", units=64, remote=True, deferred=True, key="GEMINI_API_KEY"
+    ),
 }
 
 

@@ -73,6 +73,10 @@ _ITALIAN = (
 )
 
 
+#: What it writes the likeness of.
+LANGUAGES = ("nl", "en")
+
+
 class MockLlm:
     """The stand-in engine.
 
@@ -110,14 +114,17 @@ class MockLlm:
 
 
 def _source(asked: str) -> str:
-    """What is to be translated: a JSON object on the last line, tagged, in brackets, or on the last line but
-    one behind a label."""
+    """What is to be translated: a JSON object on the last line, tagged, in brackets, on the last line but one
+    behind a label where the last is one as well, or below the first blank line."""
     last = asked.rstrip().rpartition("\n")[2]
     if _fields(last):
         return last
     for pattern in (_TAGGED, _BRACKETED):
         if matches := list(pattern.finditer(asked)):
             return matches[-1][0 if pattern is _TAGGED else "body"]
+    below = asked.partition("\n\n")[2]
+    if below and not last.endswith(":"):
+        return below
     lines = [line for line in asked.split("\n") if line.strip()]
     return lines[-2].partition(":")[2].strip() if len(lines) > 1 else asked
 

@@ -41,7 +41,7 @@ class Seq2SeqModel:
             )
         self._name = name
         self._tokenizer: Any = load_tokenizer(spec)
-        source, target = (_language(code) for code in spec.languages)
+        source, target = (registry.language(code) for code in spec.languages)
         self._prefix, first = set_languages(self._tokenizer, name, source, target)
         self._first = [] if first is None else [first]
         self._model: Any = load_weights(AutoModelForSeq2SeqLM, spec)
@@ -130,12 +130,6 @@ def set_languages(
     code = _code(model, target, known)
     to_token = getattr(tokenizer, "get_lang_id", tokenizer.convert_tokens_to_ids)  # M2M-100 writes __nl__
     return "", int(to_token(code))
-
-
-def _language(code: str) -> LanguageEntry:
-    if code not in registry.languages():
-        raise registry.unknown("language", code, registry.languages())
-    return registry.languages()[code]
 
 
 def _forms(language: LanguageEntry) -> list[str]:

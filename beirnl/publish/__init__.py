@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from beirnl import __version__
+from beirnl.datasets.importing import examples
 from beirnl.errors import DataError
 from beirnl.publish import card, folders, proof
 from beirnl.publish.find import Side, Translation, translations
@@ -37,12 +38,14 @@ class Published:
         folder: where it lies.
         dataset: its name in the experiment.
         parts: what the proof found, per part.
+        licence: SPDX identifier, or ``unknown``.
         written: whether it was written now; False where it was there already, and was proven again.
     """
 
     folder: Path
     dataset: str
     parts: list[dict[str, Any]]
+    licence: str
     written: bool
 
     @property
@@ -53,6 +56,22 @@ class Published:
     def total(self, what: str) -> int:
         """The sum of a count over all parts."""
         return sum(part[what] for part in self.parts)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What whoever passes the set on must know; one line each."""
+        lines = []
+        if self.licence == card.UNKNOWN:
+            lines.append(
+                "no licence of its source is known: find it out before you pass the set on, and say it with "
+                "--licence"
+            )
+        for kind in ("documents", "queries"):
+            found = [part[f"{kind}_without_text_in_source"] for part in self.parts]
+            if count := sum(one["count"] for one in found):
+                ids = [name for one in found for name in one["examples"]]
+                lines.append(f"{kind} without any text, in the source and here: {count:,} ({examples(ids)})")
+        return lines
 
 
 def sets(found: Sequence[Translation]) -> dict[str, list[Translation]]:
@@ -68,24 +87,28 @@ def publish(
 ) -> Published:
     """Write a set in both layouts, prove it from what was written, and put it in place by one rename.
 
-    What is there already and was made from the same artifacts is not written again, but proven again.
+    What is there already and was made from the same artifacts is not written again, but proven again; under
+    another licence it is written anew.
 
     Args:
         name: of the set; its folder in ``to``.
         parts: its parts; one without a name where there are none.
         to: the folder that holds published sets; it is made.
         force: replace what is there.
-        licence: of a dataset that the registry does not know.
+        licence: of a dataset that the registry does not know; None: as it was published before.
 
     Raises:
-        DataError: the folder holds something else, or the proof fails; then nothing is left there.
+        DataError: the folder holds something else, or the proof fails; then nothing new is left there.
         StoreError: the disk is full, or an artifact is damaged.
     """
     target = to / name
     places = Folders.of(target)
-    if not force and (known := _same(places, parts, licence)):
-        return Published(target, parts[0].dataset, _prove(parts, places, known), written=False)
-    if not force and target.exists() and (not target.is_dir() or any(target.iterdir())):
+    known = {} if force else _same(places, parts)
+    licence = card.licence_of(parts[0].dataset, licence or known.get("licence"))
+    if known and known["licence"] == licence:
+        found = _prove_again(parts, places, [part["contents"] for part in known["parts"]])
+        return Published(target, parts[0].dataset, found, licence, written=False)
+    if not (force or known) and target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise DataError(
             "is there already, and is not what this experiment makes",
             where=target,
@@ -93,25 +116,24 @@ def publish(
         )
     with disk_errors(to), _replacing(target) as new:
         found = _write(name, parts, Folders.of(new), new / "rows", licence)
-    return Published(target, parts[0].dataset, found, written=True)
+    return Published(target, parts[0].dataset, found, licence, written=True)
 
 
 def _write(
-    name: str, parts: Sequence[Translation], places: Folders, scratch: Path, licence: str | None
+    name: str, parts: Sequence[Translation], places: Folders, scratch: Path, licence: str
 ) -> list[dict[str, Any]]:
     tallies: list[dict[str, Tally]] = []
     for part in parts:
         tallies.append(folders.write(part, places.part(part.part), scratch))
     contents = [{kind: tally[kind].content for kind in tally} for tally in tallies]
     found = _prove(parts, places, contents)
-    known = card.licence_of(parts[0].dataset, licence)
-    facts = card.Facts(name, known, parts, found, tallies)
+    facts = card.Facts(name, licence, parts, found, tallies)
     (places.hub / "README.md").write_text(card.render(facts), encoding="utf-8")
     record = {
         "format": FORMAT,
         "beirnl": __version__,
         "name": name,
-        "licence": known,
+        "licence": licence,
         "claims": proof.CLAIMS,
         "parts": found,
         "sha256": proof.checksums(places.beir, places.hub),
@@ -129,21 +151,36 @@ def _prove(
     ]
 
 
-def _same(places: Folders, parts: Sequence[Translation], licence: str | None) -> list[dict[str, str]]:
-    """Content digests of a publication that stands there and was made from these very artifacts."""
+def _prove_again(
+    parts: Sequence[Translation], places: Folders, contents: Sequence[dict[str, str]]
+) -> list[dict[str, Any]]:
+    """Prove what was proven when it was written: whatever is wrong with it has come since."""
+    try:
+        return _prove(parts, places, contents)
+    except DataError as error:
+        raise DataError(
+            f"was altered since it was published: {error.what}",
+            where=error.where,
+            remedy="publish again with --force to write it anew, or give another --to",
+        ) from error
+
+
+def _same(places: Folders, parts: Sequence[Translation]) -> dict[str, Any]:
+    """The record of a publication that stands there and was made from these very artifacts; else nothing."""
     try:
         record = json.loads((places.hub / "proof.json").read_text(encoding="utf-8"))
         same = (
             record["format"] == FORMAT
             and record["beirnl"] == __version__
-            and record["licence"] == card.licence_of(parts[0].dataset, licence)
+            and isinstance(record["licence"], str)
             and [part["artifacts"] for part in record["parts"]] == list(map(proof.artifact_contents, parts))
+            and all(part["contents"] for part in record["parts"])
         )
         if same and (places.hub / "README.md").exists():
-            return [part["contents"] for part in record["parts"]]
+            return dict(record)
     except (OSError, ValueError, KeyError, TypeError):
         pass  # nothing, or something else, is there
-    return []
+    return {}
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from beirnl.publish.find import Side, Translation
 from beirnl.publish.folders import Tally
 from beirnl.publish.proof import CLAIMS
 from beirnl.specs import Rung, TranslationSpec
-from beirnl.translation.checks import CHECKS, Check
+from beirnl.translation.checks import CHECKS, Check, keeps
 
 UNKNOWN = "unknown"
 _SIZES = {
@@ -91,7 +91,8 @@ def render(facts: Facts) -> str:
         repairs=_repairs(facts),
         rows={kind: sum(tally[kind].rows for tally in facts.tallies) for kind in _KINDS},
         kept={kind: _kept_source(facts, kind) for kind in _KINDS},
-        missing=sum(proof["documents_missing_in_source"]["count"] for proof in facts.proofs),
+        missing=_found(facts, "documents_missing_in_source"),
+        empty={kind: _found(facts, f"{kind}_without_text_in_source") for kind in ("documents", "queries")},
         specs=[side.spec for side in _sides(facts)],
         language=_language,
         model=_model,
@@ -173,10 +174,10 @@ def _check_rows(facts: Facts) -> list[CheckRow]:
                 counter[name] += rows
     found = {name for counter in named.values() for name in counter}
     names = ["ok", *CHECKS, *sorted(found - CHECKS.keys() - {"ok"})]
-    keeps = {name: _KEEPS[check.keeps] + _note(check) for name, check in CHECKS.items()}
-    keeps["ok"] = _KEEPS["answer"]
+    has = {name: _KEEPS[check.keeps] + _note(check) for name, check in CHECKS.items()}
+    has |= {"ok": _KEEPS["answer"], "no-text": "no text, as its source"}
     return [
-        CheckRow(name, named["document"][name], named["query"][name], keeps.get(name, "")) for name in names
+        CheckRow(name, named["document"][name], named["query"][name], has.get(name, "")) for name in names
     ]
 
 
@@ -191,13 +192,13 @@ def _note(check: Check) -> str:
     return "" if check.repair else " (a note: not asked for again)"
 
 
-def keeps_source(status: str) -> bool:
-    """Whether a row of this status has the text of its source, not a translation."""
-    return any(name in CHECKS and CHECKS[name].keeps == "source" for name in status.split(","))
+def _found(facts: Facts, what: str) -> int:
+    """A count of the proof, over all parts."""
+    return sum(proof[what]["count"] for proof in facts.proofs)
 
 
 def _kept_source(facts: Facts, kind: str) -> int:
-    return sum(rows for status, rows in _statuses(facts, kind).items() if keeps_source(status))
+    return sum(rows for status, rows in _statuses(facts, kind).items() if keeps(status) == "source")
 
 
 def _repairs(facts: Facts) -> list[tuple[str, str, int, int]]:

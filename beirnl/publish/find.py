@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from beirnl import graph
-from beirnl.config import nearest
-from beirnl.errors import ConfigError, PrerequisiteError
+from beirnl.errors import ConfigError, PrerequisiteError, nearest
 from beirnl.pipeline import Pipeline
 from beirnl.specs import RepairSpec, Rung, TranslationSpec
 from beirnl.store.artifacts import Artifact
@@ -103,10 +102,13 @@ def _side(pipeline: Pipeline, one: graph.Translation) -> Side:
 def _refuse_unknown(pipeline: Pipeline, only: Sequence[str], names: list[str]) -> None:
     file = pipeline.experiment.file
     if not names:
-        raise ConfigError("translates no dataset", where=file, remedy="add a [translation] table")
+        remedy = "add a [[dataset]] and a [translation] of it ([[parallel]] texts only measure)"
+        raise ConfigError("translates no dataset", where=file, remedy=remedy)
     for name in only:
         if name not in names:
-            raise ConfigError(f"translates no dataset called {name!r}{nearest(name, names)}", where=file)
+            raise ConfigError(
+                f"translates no dataset called {name!r}", where=file, remedy=nearest(name, names)
+            )
 
 
 def _refuse_unfinished(pipeline: Pipeline, done: set[str], nodes: Sequence[graph.Node]) -> None:

@@ -52,8 +52,8 @@ def prove(translation: Translation, folders: Folders, contents: dict[str, str]) 
         contents: the digest of all rows by kind (``document``, ``query``), as they were written.
 
     Returns:
-        What was found, for ``proof.json``: counts, and the documents that the judgements of the source name
-        and its corpus lacks.
+        What was found, for ``proof.json``: counts, the documents that the judgements of the source name and
+        its corpus lacks, and the rows whose source has neither title nor text.
 
     Raises:
         DataError: a claim does not hold; names the file and what is wrong in it.
@@ -77,10 +77,20 @@ def prove(translation: Translation, folders: Folders, contents: dict[str, str]) 
         "queries": queries.height,
         "judgements": judgements.height,
         "relevant": judgements.filter(pl.col("relevance") > 0).height,
-        "documents_missing_in_source": {"count": len(missing), "examples": missing.head(5).to_list()},
+        "documents_missing_in_source": _counted(missing),
+        "documents_without_text_in_source": _counted(_without_text(documents)),
+        "queries_without_text_in_source": _counted(_without_text(queries)),
         "contents": contents,
         "artifacts": artifact_contents(translation),
     }
+
+
+def _counted(ids: pl.Series) -> dict[str, Any]:
+    return {"count": len(ids), "examples": ids.head(5).to_list()}
+
+
+def _without_text(source: pl.DataFrame) -> pl.Series:
+    return source.filter(~pl.col("title") & ~pl.col("text"))["id"]
 
 
 def artifact_contents(translation: Translation) -> dict[str, str]:

@@ -6,17 +6,17 @@ is shown as ``unpinned``; it is never guessed.
 
 import csv
 import datetime
-import difflib
 import re
 import tomllib
 from collections.abc import Iterable
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from beirnl.errors import ConfigError, PrerequisiteError
+from beirnl.errors import ConfigError, PrerequisiteError, nearest
 from beirnl.models.cache import folder_digest
 from beirnl.specs import ModelRef
 
@@ -165,6 +165,31 @@ def prices() -> dict[str, PriceEntry]:
     return {name: PriceEntry(name=name, **facts) for name, facts in _read("prices.toml").items()}
 
 
+def language(code: str) -> LanguageEntry:
+    """The entry of a language.
+
+    Raises:
+        ConfigError: no such ISO 639-1 code; names that of the language that is meant, where it can be told.
+    """
+    if code in languages():
+        return languages()[code]
+    meant = language_meant(code)
+    if meant:
+        raise ConfigError(f"unknown language {code!r}", remedy=f"write {meant.code!r} for {meant.name}")
+    raise ConfigError(f"unknown language {code!r}", remedy="write an ISO 639-1 code, such as 'nl' for Dutch")
+
+
+def language_meant(text: str) -> LanguageEntry | None:
+    """The language that is called ``text`` in another way than by its code: by its name (also misspelt), by
+    its code of three letters, or by its code with a region (``nl-NL``)."""
+    wanted = text.strip().lower()
+    by_name = {entry.name.lower(): entry for entry in languages().values()}
+    by_code = {entry.iso3: entry for entry in languages().values()} | languages()
+    found = by_name.get(wanted) or by_code.get(re.split("[-_]", wanted)[0])
+    close = get_close_matches(wanted, by_name, 1, 0.75)
+    return found or (by_name[close[0]] if close else None)
+
+
 def model(name: str) -> ModelEntry:
     """The entry of a model.
 
@@ -204,18 +229,14 @@ def published(name: str) -> list[dict[str, str]]:
 
 
 def unknown(what: str, name: str, valid: Iterable[str]) -> ConfigError:
-    """An error that names the valid names nearest to ``name``, or all of them where none is near.
+    """An error that names the valid name nearest to ``name``; see :func:`beirnl.errors.nearest`.
 
     Args:
         what: ``model``, ``dataset`` or ``prompt``.
         name: what the user wrote.
         valid: the names that exist.
     """
-    names = {candidate.lower(): candidate for candidate in valid}
-    near = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5)
-    listed = ", ".join(names[key] for key in near) or ", ".join(names.values()) or "none exists"
-    advice = "did you mean" if near else "use one of"
-    return ConfigError(f"unknown {what} {name!r}", remedy=f"{advice}: {listed}")
+    return ConfigError(f"unknown {what} {name!r}", remedy=nearest(name, valid))
 
 
 def find_model(name: str) -> ModelEntry | None:
@@ -243,13 +264,16 @@ def resolve_model(name_or_path: str, kind: Kind) -> ModelRef:
     entry = find_model(name_or_path)
     if entry is None:
         if not _HUB_PATH.fullmatch(name_or_path):
-            raise unknown("model", name_or_path, models())
+            near = nearest(name_or_path, _names(kind))
+            raise ConfigError(
+                f"unknown {kind} model {name_or_path!r}",
+                remedy=f"{near}; or give a hub path ORG/NAME or a folder",
+            )
         return ModelRef(name=name_or_path, source=f"hub:{name_or_path}")
     if entry.kind != kind:
-        fitting = ", ".join(other.name for other in models().values() if other.kind == kind)
         raise ConfigError(
             f"model {name_or_path!r} is used as {kind} and is registered as {entry.kind}",
-            remedy=f"use one of: {fitting}",
+            remedy=f"use one of: {', '.join(_names(kind))}",
         )
     if entry.package and name_or_path == entry.name:
         source, revision, recipe = f"package:{entry.package}", entry.package.partition("==")[2], entry.recipe
@@ -262,6 +286,10 @@ def resolve_model(name_or_path: str, kind: Kind) -> ModelRef:
         recipe=recipe,
         trust_remote_code=entry.trust_remote_code,
     )
+
+
+def _names(kind: Kind) -> list[str]:
+    return [entry.name for entry in models().values() if entry.kind == kind]
 
 
 def _is_path(text: str) -> bool:

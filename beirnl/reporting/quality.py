@@ -47,7 +47,7 @@ def _compared(pipeline: Pipeline) -> dict[str, Translation]:
         raise PrerequisiteError(
             "has no finished translation with a reference",
             where=pipeline.experiment.file,
-            remedy="add [[parallel]] or a dataset's reference, and run it",
+            remedy="add [[parallel]] or a dataset's reference, and run `beirnl translate`",
         )
     return found
 

@@ -89,26 +89,27 @@ def _counts(artifact: Artifact) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def _examples(pipeline: Pipeline, translation: Translation) -> Iterator[Example]:
-    """The first rows of each status, source and translation side by side."""
+    """The first rows of each status: source, first answer, and what was kept, side by side."""
     found: Counter[str] = Counter()
     examples = []
-    parts = zip(
-        _artifact(pipeline, translation.final).tables(),
-        _artifact(pipeline, translation.source).tables(),
-        strict=True,
-    )
-    for part, original in parts:
-        statuses = part["status"].to_pylist()
-        for place, status in enumerate(statuses):
+    nodes = (translation.source, translation.answers, translation.final)
+    for tables in zip(*(_artifact(pipeline, node).tables() for node in nodes), strict=True):
+        for place, status in enumerate(tables[-1]["status"].to_pylist()):
             if found[_first_problem(status)] < _EXAMPLES:
                 found[_first_problem(status)] += 1
-                before, row = (table.slice(place, 1).to_pylist()[0] for table in (original, part))
-                examples.append(Example(status, _shown(before), _shown(row)))
+                before, said, row = (table.slice(place, 1).to_pylist()[0] for table in tables)
+                examples.append(Example(status, _shown(before), _answered(said), _shown(row)))
     yield from sorted(examples, key=lambda example: example.status)
 
 
 def _shown(row: dict[str, Any]) -> str:
-    return f"{row['title']} | {row['text']}" if row["title"] else str(row["text"])
+    return " | ".join(filter(None, (row["title"], row["text"])))
+
+
+def _answered(row: dict[str, Any]) -> str:
+    """What the model said, as it came: the answers to all pieces of a row, or why there is none."""
+    said = " ".join(row["answers"]).strip()
+    return said or (f"({row['error']})" if row["error"] else "")
 
 
 def _first_problem(status: str) -> str:

@@ -28,7 +28,7 @@ STAGES: dict[str, Stage] = {
         Stage("import-qrels", 1, imports.import_qrels),
         Stage("translate", 2, text.translate, text.shards, **_ASKING),
         Stage("lengths", 1, text.measure_lengths, text.shards, reduce=text.learn_lengths),
-        Stage("check", 2, text.check, text.shards),
+        Stage("check", 3, text.check, text.shards),
         Stage("repair", 1, text.repair, text.shards, **_ASKING),
         Stage("quality", 1, text.compare, eager=True),
         Stage("index", 1, search.build_index, search.index_units, reduce=search.combine_index),

@@ -59,7 +59,7 @@ def import_corpus(unit: Unit) -> None:
     for row, record in enumerate(beir.read_records(path)):
         partitioner.add(row, record)
         unit.out.rows_in += 1
-        if not record.title and not record.text:
+        if importing.is_empty(record):
             empty.append(record.id)
     partitioner.flush()
     if not unit.out.rows_in:

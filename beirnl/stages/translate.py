@@ -110,11 +110,12 @@ class Translator:
         if spent >= allowance.money:
             raise BudgetError("the allowance of this worker is spent")
 
-    def reserve(self, allowance: Allowance, money: float) -> None:
-        """Count money that an order will cost; BudgetError, and nothing counted, where that is too much."""
+    def reserve(self, allowance: Allowance, money: float = 0.0) -> None:
+        """Count money that an order will cost; BudgetError, and nothing counted, where nothing or too little
+        is left for it."""
         with self._lock:
             spent = self._spent.get(allowance.group, 0.0)
-            if spent + money > allowance.money:
+            if spent >= allowance.money or spent + money > allowance.money:
                 raise BudgetError("the allowance of this worker does not pay for the order")
             self._spent[allowance.group] = spent + money
 
@@ -149,7 +150,6 @@ class Meter:
         if allowance:
             expected = allowance.price_of(*self._expected(requests)) if self._deferred else 0.0
             self._translator.reserve(allowance, expected)
-            self._translator.spend(allowance, 0.0)
 
     def _expected(self, requests: Collection[Request]) -> tuple[int, int]:
         """Tokens of prompts and of answers: a translation is taken to be as long as its prompt."""

@@ -5,12 +5,30 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from beirnl.errors import BeirnlError, StoreError
 
-_FULL = {errno.ENOSPC, errno.EDQUOT}
+_FULL = "the disk is full", "free space and run the same command again; finished units are kept"
+_ELSEWHERE = "choose another place (workspace in the experiment file, or the option that names it)"
+_CLOSED = "cannot be written", f"{_ELSEWHERE}, or change its permissions"
+
+#: What errors of the disk mean, and what to do.
+_ADVICE: dict[int, tuple[str, str]] = {
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: _FULL,
+    errno.EACCES: _CLOSED,
+    errno.EPERM: _CLOSED,
+    errno.EROFS: _CLOSED,
+    errno.ENOENT: ("cannot be made", _ELSEWHERE),
+    errno.ENOTDIR: ("lies below a file", _ELSEWHERE),
+    errno.EEXIST: ("is a file where a folder is needed", f"{_ELSEWHERE}, or move the file away"),
+    errno.EISDIR: ("is a folder where a file is needed", "move the folder away, or name a file"),
+    errno.ENAMETOOLONG: ("has too long a name", "use shorter names, or a workspace nearer to the root"),
+    errno.EMFILE: ("too many files are open", "raise the limit (ulimit -n) and run the same command again"),
+    errno.EIO: ("the disk fails", "see to the disk, and run the same command again"),
+}
 
 
 def fsync_path(path: Path) -> None:
@@ -32,8 +50,12 @@ def write_atomically(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
+    except OSError as error:
+        error.filename, error.filename2 = str(path), None  # whose place the temporary one was to take
+        raise
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # most often it has been renamed
+            temporary.unlink()
 
 
 def _is_full(where: Path) -> bool:
@@ -42,23 +64,34 @@ def _is_full(where: Path) -> bool:
     return folder is not None and shutil.disk_usage(folder).free < 1 << 20
 
 
+def disk_error(error: OSError, where: object) -> StoreError:
+    """An error of the operating system as a line that says what to do."""
+    unknown = error.strerror or str(error), "see the traceback with --debug"
+    what, remedy = _ADVICE.get(error.errno or 0, unknown)
+    return StoreError(what, where=where, remedy=remedy)
+
+
+def _place(error: OSError, where: Path) -> Path | None:
+    """What an error is about, if that is ``where`` (as is what lies below it) or a folder above it."""
+    if not isinstance(error.filename, str):
+        return where if error.errno in _ADVICE else None
+    path = Path(error.filename)
+    return where if path.is_relative_to(where) else path if where.is_relative_to(path) else None
+
+
 @contextmanager
 def disk_errors(where: Path) -> Iterator[None]:
-    """Turn a full, read-only or failing disk into a :class:`StoreError` that says what to do."""
+    """Turn what goes wrong in writing below ``where`` (a full, read-only or failing disk, a place that can
+    hold nothing) into a :class:`StoreError` that says what to do."""
     try:
         yield
     except BeirnlError:
         raise
     except Exception as error:
-        number = error.errno if isinstance(error, OSError) else None
-        if number in _FULL or (number is None and _is_full(where)):
-            raise StoreError(
-                "the disk is full",
-                where=where,
-                remedy="free space and run the same command again; finished units are kept",
-            ) from error
-        if number in {errno.EACCES, errno.EROFS, errno.EPERM}:
-            raise StoreError(
-                "cannot be written", where=where, remedy="choose another workspace or change its permissions"
-            ) from error
+        if isinstance(error, OSError) and error.errno:
+            place = where if _ADVICE.get(error.errno) == _FULL else _place(error, where)
+            if place:
+                raise disk_error(error, place) from error
+        elif _is_full(where):
+            raise StoreError(_FULL[0], where=where, remedy=_FULL[1]) from error
         raise

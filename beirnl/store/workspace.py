@@ -4,6 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
+from beirnl.errors import StoreError
 from beirnl.store.artifacts import Artifact
 from beirnl.store.files import disk_errors, write_atomically
 from beirnl.store.keys import FileDigests
@@ -15,9 +16,15 @@ class Workspace:
 
     Args:
         root: the folder; it is made when something is first written.
+
+    Raises:
+        StoreError: ``root``, or a folder above it, is a file.
     """
 
     def __init__(self, root: Path) -> None:
+        file = next((path for path in (root, *root.parents) if path.is_file()), None)
+        if file:
+            raise StoreError("is a file", where=file, remedy="set workspace to a folder, or move that away")
         self.root = root
 
     @property

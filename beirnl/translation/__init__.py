@@ -23,22 +23,18 @@ from beirnl.translation.asks import (
     texts_of,
     worst,
 )
-from beirnl.translation.checks import accept, badness, check_rows, needs_repair
+from beirnl.translation.checks import accept, check_rows
 from beirnl.translation.lengths import Bounds, histogram, learn, ratios
 from beirnl.translation.parsing import Parsed
 from beirnl.translation.prompts import read_template
 
 __all__ = [
-    "Ask",
-    "Bounds",
     "answers_table",
     "asks_for",
-    "badness",
     "bounds_of",
     "checked_table",
     "learn_bounds",
     "length_histogram",
-    "needs_repair",
     "piece_budget",
 ]
 

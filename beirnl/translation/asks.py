@@ -1,6 +1,7 @@
 """What a row asks: one request, or several where it is too long for the model's window, and how the answers
 become one row again."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -57,19 +58,34 @@ def piece_budget(spec: TranslationSpec) -> Callable[[str], bool]:
 
     count = counter(spec.llm)
     overhead = prompt_tokens(spec)
-    room = spec.llm.max_model_len - overhead - _SLACK
-    budget = int(min(room / (1 + spec.expansion), spec.llm.max_tokens / spec.expansion))
+    window, least = spec.llm.max_model_len, overhead + _SLACK + _LEAST * (1 + spec.expansion)
+    budget = (window - overhead - _SLACK) / (1 + spec.expansion)
     encoder = source_window(spec.llm)  # of a sequence-to-sequence model, whose answer has a window of its own
     if encoder is not None:
-        budget = int(min(encoder - _SLACK, min(encoder, spec.llm.max_tokens) / spec.expansion))
+        least = max(_LEAST + _SLACK, _LEAST * spec.expansion) + window - encoder
+        budget = min(encoder - _SLACK, encoder / spec.expansion)
+    budget = int(min(budget, spec.llm.max_tokens / spec.expansion))
     if budget < _LEAST:
-        raise ConfigError(
-            f"the prompt takes {overhead} tokens, which leaves room for {max(budget, 0)} of a text "
-            f"(window {spec.llm.max_model_len}, answer {spec.llm.max_tokens})",
-            where=f"prompt {spec.prompt}",
-            remedy="raise max_model_len or max_tokens, or choose a shorter prompt or a larger model",
-        )
+        raise _too_small(spec, overhead, budget, math.ceil(least))
     return lambda text: len(text) * 4 <= budget or len(text.encode()) <= budget or count(text) <= budget
+
+
+def _too_small(spec: TranslationSpec, overhead: int, budget: int, least_window: int) -> ConfigError:
+    """The error that window or answer have no room for a text: which of them, and how much to give."""
+    given = {"max_model_len": spec.llm.max_model_len, "max_tokens": spec.llm.max_tokens}
+    least = {"max_model_len": least_window, "max_tokens": math.ceil(_LEAST * spec.expansion)}
+    short = [name for name in given if given[name] < least[name]]
+    raised = " and ".join(f"{name} (now {given[name]}) to at least {least[name]}" for name in short)
+    if short == ["max_tokens"]:
+        taken, other = f"an answer may have {given['max_tokens']} tokens", ""
+    else:
+        taken = f"the prompt takes {overhead} tokens"
+        other = ", or choose a shorter prompt or a model with a larger window"
+    return ConfigError(
+        f"{taken}, which leaves room for {max(budget, 0)} of a text",
+        where=f"prompt {spec.prompt}",
+        remedy=f"raise {raised}{other}",
+    )
 
 
 def prompt_tokens(spec: TranslationSpec) -> int:
@@ -101,11 +117,14 @@ def asks_of(
     title: str, text: str, spec: TranslationSpec, fits: Callable[[str], bool], attempt: int = 0
 ) -> list[Ask]:
     """The requests of one row; its title goes with the first piece, or by itself if the prompt has no place
-    for it. A row without a text asks nothing."""
+    for it or there is no text. A row without either asks nothing."""
     if not (title.strip() or text.strip()):
         return []
     template = read_template(spec.prompt, spec.template, spec.kind)
-    together = title if template.with_title and fits(f"{title} {title}") else ""  # room for a text beside it
+    beside = (
+        template.with_title and text.strip() and fits(f"{title} {title}")
+    )  # has room for a text beside it
+    together = title if beside else ""
     pieces = _pieces(text, lambda piece: fits(f"{together} {piece}" if together else piece))
     asks = [
         Ask(_request(template, spec, together if n == 0 else "", piece.text, attempt), piece.gap, piece.text)

@@ -18,6 +18,7 @@ from beirnl.translation.lengths import LEAST_CHARACTERS, Bounds, limits
 from beirnl.translation.repetition import PASSAGE, passages, repeats
 
 Texts = Sequence[tuple[str, str]]  # (title, text) per row
+Kept = Literal["answer", "title", "source"]
 
 
 class Row(NamedTuple):
@@ -68,7 +69,7 @@ class Check(NamedTuple):
     """
 
     failed: Callable[[Row, Given], bool]
-    keeps: Literal["answer", "title", "source"] = "answer"
+    keeps: Kept = "answer"
     weight: int = 1
     final: bool = False
     repair: bool = True
@@ -120,11 +121,15 @@ def accept(row_status: str, source: tuple[str, str], translation: tuple[str, str
         row_status: as :func:`check_rows` gives it.
         source, translation: title and text.
     """
-    keeps = {check.keeps for check in _failed(row_status)}
-    if "source" in keeps:
-        return source
-    title, text = ("", translation[1]) if "title" in keeps else translation
+    kept = keeps(row_status)
+    title, text = {"source": source, "title": ("", translation[1]), "answer": translation}[kept]
     return (title or source[0]) if source[0] else "", (text or source[1]) if source[1] else ""
+
+
+def keeps(row_status: str) -> Kept:
+    """What a row has: an ``answer``, an answer with the source's ``title``, or the ``source`` itself."""
+    found = {check.keeps for check in _failed(row_status)}
+    return "source" if "source" in found else "title" if "title" in found else "answer"
 
 
 def badness(row_status: str) -> int:
@@ -138,7 +143,7 @@ def needs_repair(row_status: str) -> bool:
 
 
 def _failed(row_status: str) -> Iterator[Check]:
-    return (CHECKS[name] for name in row_status.split(",") if name != "ok")
+    return (CHECKS[name] for name in row_status.split(",") if name in CHECKS)  # other versions have others
 
 
 def _row(
@@ -163,10 +168,9 @@ def _with_languages(rows: list[Row], given: Given) -> list[Row]:
 
 
 def _status(row: Row, given: Given) -> str:
-    if not _says_something(row.before):
-        return "error" if row.finish_reason == "error" else "ok"
+    judged = CHECKS if _says_something(row.before) else _OF_ANY_ROW
     failed = []
-    for name, check in CHECKS.items():
+    for name, check in judged.items():
         if name in row.problems or check.failed(row, given):
             failed.append(name)
             if check.final:
@@ -301,7 +305,10 @@ def _markup(row: Row, given: Given) -> bool:
 
 
 def _title_lost(row: Row, given: Given) -> bool:
-    return bool(row.source_title) and _says_something(row.source_title) and not _says_something(row.title)
+    """No title, or one so long that it is the beginning of the text."""
+    longest = given.spec.max_length_ratio * len(row.source_title) + _SHORT_SLACK
+    found = _says_something(row.title) and len(row.title) <= longest
+    return _says_something(row.source_title) and not found
 
 
 def _obeyed(row: Row, given: Given) -> bool:
@@ -322,6 +329,7 @@ def _obeyed(row: Row, given: Given) -> bool:
 
 #: Checks by the name that stands in a status, in the order in which they are made and named.
 CHECKS: dict[str, Check] = {
+    "no-text": Check(lambda row, _: not row.before, weight=0, final=True, repair=False),  # nor has its source
     "error": Check(lambda row, _: row.finish_reason == "error", "source", 100, final=True),
     "empty": Check(_empty, "source", 90, final=True),
     "truncated": Check(lambda row, _: row.finish_reason == "length", "answer", 10),
@@ -338,3 +346,4 @@ CHECKS: dict[str, Check] = {
     "length-ratio": Check(_length_ratio, "answer", 10),
     "numbers": Check(lambda row, _: numbers.changed(row.before, row.after), "answer", 5),
 }
+_OF_ANY_ROW = {name: CHECKS[name] for name in ("no-text", "error")}  # also of one that says nothing: "?"

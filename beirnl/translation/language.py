@@ -25,9 +25,7 @@ def language_name(code: str) -> str:
     Raises:
         ConfigError: the code is not known; names the nearest.
     """
-    if code not in registry.languages():
-        raise registry.unknown("language", code, registry.languages())
-    return registry.languages()[code].name
+    return registry.language(code).name
 
 
 def identify(text: str, languages: tuple[str, ...]) -> str:

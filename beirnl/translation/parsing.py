@@ -57,6 +57,10 @@ def _cut(answer: str, template: Template, titled: bool) -> Parsed:
         title, separator, text = answer.partition(template.separator)
         if separator:
             return Parsed(title.strip(), text.strip())
+    if template.above and titled:
+        title, _, text = answer.partition("\n")
+        if text.strip():
+            return Parsed(title.strip(), text.strip())
     return Parsed("", answer, ("title-lost",) if titled and answer else ())
 
 

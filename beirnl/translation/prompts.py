@@ -14,16 +14,18 @@ A prompt file is a template, optionally below a line ``---`` with TOML above it:
 
 Placeholders are ``{text}``, ``{title}``, ``{domain}``, ``{source_language}`` and ``{target_language}``. Title
 and text are translated together and come back apart, in the layout in which the template shows them: between
-``<title>`` and ``<body>`` tags; on one line with a separator, where a row without a title is its text alone;
-or, with ``json``, as JSON strings with their quotes (``{"title": {title}, "text": {text}}``). With the form
-``source`` only ``{text}`` may stand in the template, and titles are asked by themselves.
+``<title>`` and ``<body>`` tags; on one line with a sign between them that texts rarely have; ``{title}`` on a
+line of its own and ``{text}`` below it; or, with ``json``, as JSON strings with their quotes
+(``{"title": {title}, "text": {text}}``). Without tags or JSON, a row without a title is its text alone. Any
+other layout (labels, which a model translates, among them) is refused: no answer to it could be taken apart.
+With the form ``source`` only ``{text}`` may stand in the template, and titles are asked by themselves.
 """
 
 import json
 import re
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Literal, NamedTuple
 
@@ -41,7 +43,10 @@ PLACEHOLDERS = ("text", "title", "domain", "source_language", "target_language")
 TAG = re.compile(r"<\s*[/\\]?\s*(title|body)\s*[/\\]?\s*>", re.IGNORECASE)
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
-_SEPARATOR = re.compile(r"\{title\}([^{}\n]+)\{text\}")
+_JOINED = re.compile(r"\{title\}([^{}]*)\{text\}")  # title and text with nothing else to tell them apart
+_ON_ITS_OWN = re.compile(r"^\{title\}[^\S\n]*(\n\s*)\{text\}", re.MULTILINE)
+_TAGGED = re.compile(rf"{TAG.pattern}\s*\{{title\}}\s*(?:{TAG.pattern}\s*)+\{{text\}}", re.IGNORECASE)
+_ORDINARY = re.compile(r"[\w\s.,:;!?'\"()–—-]")  # what titles have, so that it separates nothing
 _ROOM = 64  # tokens an answer may have besides one per character of its source: ends a runaway answer early
 _WARMER = 0.4  # added to the temperature with each attempt, since the same question gets the same answer
 _BETWEEN = re.compile(r"\{[a-z_]+\}|\n|\||</?\w+>")  # what separates the constant parts of a template
@@ -70,6 +75,7 @@ class Template:
         text: the template.
         head: form, stop strings and languages.
         separator: what stands between title and text on one line; empty in the other layouts.
+        above: the line ends between a title on a line of its own and its text; empty in the other layouts.
         tagged: whether title and body stand between tags.
         with_title: whether it has a place for the title; if not, titles are asked by themselves.
         echoes: parts of lines that a model may repeat from the prompt, and no translation has.
@@ -79,6 +85,7 @@ class Template:
     text: str
     head: _Head
     separator: str = ""
+    above: str = ""
     tagged: bool = False
     with_title: bool = False
     echoes: tuple[str, ...] = ()
@@ -100,23 +107,40 @@ def read_template(name: str, content: str, kind: Kind) -> Template:
             form is ``source``.
 
     Raises:
-        ConfigError: a placeholder is missing or unknown, or the part above ``---`` is malformed.
+        ConfigError: a placeholder is missing or unknown, title and text stand in no layout in which they come
+            back apart, or the part above ``---`` is malformed.
     """
     above, line, below = lines(content).partition("\n---\n")
     head = _read_head(name, above if line else "")
     text = (below if line else above).strip("\n")
     _check_placeholders(name, text, head, kind)
-    plain = not head.fields and head.form != "source"
-    tagged = plain and bool(TAG.search(text))
-    between = _SEPARATOR.search(text) if plain and not tagged else None
-    return Template(
-        name,
-        text,
-        head,
-        separator=between[1].strip() if between else "",
-        tagged=tagged,
-        with_title="{title}" in text,
-        echoes=_echoes(text),
+    template = Template(name, text, head, with_title="{title}" in text, echoes=_echoes(text))
+    return template if head.fields or head.form == "source" else _with_layout(template)
+
+
+def _with_layout(template: Template) -> Template:
+    """The template of a plain text with what tells its title from its text."""
+    text, stop = template.text, template.head.stop
+    if not template.with_title:
+        return replace(template, tagged=bool(TAG.search(text)))
+    if _TAGGED.search(text):
+        return replace(template, tagged=True)
+    if (found := _ON_ITS_OWN.search(text)) and not any(one in found[1] for one in stop):
+        return replace(template, above=found[1])
+    between = _JOINED.search(text)
+    separator = between[1].strip() if between and "\n" not in between[1] else ""
+    if _ORDINARY.sub("", separator) and not re.search(r"\w", separator):
+        return replace(template, separator=separator)
+    what = (
+        "stop ends its answers behind the title"
+        if found
+        else "no answer to it comes apart into title and text"
+    )
+    raise ConfigError(
+        what,
+        where=f"{template.name}.txt",
+        remedy="write {title} | {text} on one line, <title> {title} </title> <body> {text} </body>, or "
+        "{title} alone on a line and {text} below it",
     )
 
 
@@ -189,8 +213,8 @@ def _filled(
         "target_language": language_name(target_language),
     }
     pattern = template.text
-    if template.separator and not titled:
-        pattern = _SEPARATOR.sub("{text}", pattern)
+    if (template.separator or template.above) and not titled:
+        pattern = _JOINED.sub("{text}", pattern)
     parts = _PLACEHOLDER.split(pattern)
     begin, rest = parts[0], list[tuple[str, str]]()
     for name, after in zip(parts[1::2], parts[2::2], strict=True):
@@ -237,6 +261,8 @@ def render(
     title, text, head = lines(title), lines(text), template.head
     if template.separator:
         title, text = one_line(title).replace(template.separator, "-"), one_line(text)
+    if template.above:
+        title, text = one_line(title), text.strip()
     if head.fields:
         title, text = _quoted(title), _quoted(text)
     room = _ROOM + len(title) + len(text)

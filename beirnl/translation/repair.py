@@ -22,7 +22,7 @@ from beirnl.translation.asks import (
     texts_of,
     worst,
 )
-from beirnl.translation.checks import accept, badness, check_rows, needs_repair
+from beirnl.translation.checks import accept, badness, check_rows, keeps, needs_repair
 from beirnl.translation.lengths import Bounds
 from beirnl.translation.prompts import read_template
 from beirnl.translation.splitting import Piece, sentences, split
@@ -100,7 +100,7 @@ class Ladder:
         )
         if badness(status) < badness(row.status):
             row.kept, row.status = accept(status, row.source, translation), status
-            row.rung = rung.name
+            row.rung = "" if keeps(status) == "source" else rung.name
 
     def table(self) -> pa.Table:
         """All rows as they stand (schema ``TRANSLATED``)."""

@@ -236,6 +236,35 @@ def test_languages_directions_and_gaps_are_marked(opened):
     assert text(opened, "#translation-head") == "Translation (Arabic)"
 
 
+def test_a_source_that_was_kept_is_said_and_nothing_else_of_the_checks(page, tmp_path):
+    statuses = ["ok", "numbers", "title-lost", "refusal,language"]
+    rows = [item("scifact", str(n), status=status) for n, status in enumerate(statuses)]
+    with AuditServer(sheet(tmp_path / "kept.jsonl", rows), port=0) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        page.open(server.url + "?annotator=dora")
+        said = []
+        for number in range(1, 5):
+            until(page, f"document.getElementById('where').innerText.startsWith('Item {number} of 4')")
+            said.append(text(page, "#kept"))
+            hidden = page.evaluate("document.getElementById('kept').hidden")
+            assert hidden is (said[-1] == "")
+            heads = (
+                text(page, "#translation-head"),
+                page.evaluate("document.getElementById('translation').lang"),
+            )
+            assert heads == ("Translation (Dutch)", "en" if number == 4 else "nl")
+            press(page, "ArrowRight")
+        server.shutdown()
+        thread.join()
+    assert said == [
+        "",
+        "",
+        "The title is that of the source: no answer had one (title-lost).",
+        "Not translated: the source was kept, since no answer was good enough (refusal, language).",
+    ]
+
+
 def test_a_server_that_has_gone_is_said_and_nothing_is_lost(page, path):
     with AuditServer(path, port=0) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})

@@ -45,7 +45,9 @@ def report():
         name=f"A report {ATTACK}",
         records=[_record(s, language, v) for s, v in VALUES.items() for language in ("en", "nl")],
         translations={
-            "scifact": Translations({"ok": 99, ATTACK: 1}, [Example("ok", ATTACK, "</table>" + ATTACK)])
+            "scifact": Translations(
+                {"ok": 99, ATTACK: 1}, [Example("ok", ATTACK, ATTACK, "</table>" + ATTACK)]
+            )
         },
         warnings=[f"a warning {ATTACK}"],
         runs=[RunFile("scifact", "nl", "BM25", "runs/x.run.gz")],

@@ -1,12 +1,14 @@
 """Mistakes that people make: found before the work begins, or said beside the result; never a traceback."""
 
 import os
+import re
 import subprocess
 import sys
 
 import pytest
 from beir_folder import doc, query, write_beir
 from running import BM25, ENVIRONMENT, beirnl, dataset, experiment, report, run, system
+from translating import command
 
 from beirnl.config import load_experiment
 from beirnl.errors import BeirnlError, DataError
@@ -83,10 +85,44 @@ def test_a_report_that_cannot_be_written(tmp_path, folder, place):
     assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
 
 
-def test_a_workspace_that_is_a_file(tmp_path, folder):
-    (tmp_path / "workspace").write_text("")
-    done = beirnl("run", experiment(tmp_path, dataset(folder) + BM25), check=2)
-    assert "workspace" in done.stderr and "Traceback" not in done.stderr
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        ("{}/file", "{}/file: is a file; set workspace to a folder"),
+        ("{}/file/workspace", "{}/file: is a file; set workspace to a folder"),
+        ("/proc/workspace", "/proc/workspace: cannot be made; choose another place (workspace in"),
+        ("{}/" + 300 * "w", "has too long a name; use shorter names, or a workspace nearer to the root"),
+    ],
+)
+def test_a_workspace_that_cannot_be_one(tmp_path, folder, place, expected):
+    (tmp_path / "file").write_text("")
+    path = experiment(tmp_path, dataset(folder) + BM25)
+    path.write_text(path.read_text().replace(f"{tmp_path}/workspace", place.format(tmp_path)))
+    line = command("run", path).error
+    assert expected.format(tmp_path) in line and not re.search(r"/\.\S+\.[0-9a-f]{8}", line)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["run"], "Missing argument 'EXP'; see `beirnl run --help`"),
+        (["run", "--foo", "x"], "No such option: --foo; see `beirnl run --help`"),
+        (["run", "x", "y"], "Got unexpected extra argument(s) (y); see `beirnl run --help`"),
+        (["run", "x", "--workers", "0"], "see `beirnl run --help`"),
+        (["report", "x", "--format", "foo"], "see `beirnl report --help`"),
+        (["audit", "smaple"], "see `beirnl audit --help`"),
+        (["models"], "Missing command; see `beirnl models --help`"),
+        (["rnu"], "No such command 'rnu'"),
+    ],
+)
+def test_a_command_that_cannot_be_understood_is_one_line(words, expected):
+    said = command(*words)
+    assert expected in said.error and said.err.count("\n") == 1 and said.out == ""
+
+
+def test_no_command_shows_what_there_is():
+    said = command()
+    assert said.code == 0 and "translate" in said.out and said.err == ""
 
 
 def test_closed_standard_input(tmp_path, folder):

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from fault_server import FaultServer
-from running import beirnl, dataset, experiment
+from running import BM25, beirnl, dataset, experiment, system
 from translating import FREE, by_id, command, documents, dutch, served, translation, write_set
 
 from beirnl.config import load_experiment
@@ -87,7 +87,22 @@ def test_a_prompt_file_that_cannot_be_read(tmp_path, place):
         ({"to": "pap", "checks": {"language": False}}, "unknown language 'pap'; "),
         ({"to": "ti"}, "the language check does not know Tigrinya (ti); set language = false under"),
         ({"engine": "batch"}, "engine 'batch' needs a model; set model under [translation]"),
-        ({"engine": "opnai"}, "did you mean: openai"),
+        ({"engine": "opnai"}, "did you mean 'openai'? (there are: auto, "),
+        ({"to": "Dutch"}, "unknown language 'Dutch'; write 'nl' for Dutch"),
+        ({"to": "nl-NL"}, "unknown language 'nl-NL'; write 'nl' for Dutch"),
+        ({"to": "nl_BE"}, "unknown language 'nl_BE'; write 'nl' for Dutch"),
+        ({"to": "NL"}, "unknown language 'NL'; write 'nl' for Dutch"),
+        ({"to": "Germann"}, "write 'de' for German"),
+        (
+            {"engine": "zzz"},
+            "unknown engine 'zzz'; use one of: auto, mock, transformers, vllm, openai, batch",
+        ),
+        ({"engine": "vllm", "model": "gemma"}, "unknown llm model 'gemma'; did you mean 'gemma-3-270m'?"),
+        ({"query_prompt": "paper-querry"}, "unknown prompt 'paper-querry'; did you mean 'paper-query'?"),
+        ({"query_prompt": "own"}, "unknown prompt 'own'; a file is named with its suffix: 'own.txt'"),
+        ({"query_prompt": "./own.md"}, "unknown prompt './own.md'; a file of your own is to be called"),
+        ({"repair": "room"}, "translation.repair: must be a list"),
+        ({"repair": ["engine"]}, 'translation: repair has the rung "engine", which needs a'),
         ({"max_cost": 0}, "translation.max_cost: "),
         ({"repair": ["rooom"]}, "translation.repair.0: "),
         ({"second": {"engine": "openai"}}, "engine 'openai' needs a model"),
@@ -99,7 +114,10 @@ def test_a_prompt_file_that_cannot_be_read(tmp_path, place):
     ],
 )
 def test_a_language_an_engine_and_other_words_that_nobody_knows(tmp_path, place, settings, expected):
-    assert expected in stopped(tmp_path, dataset(place) + translation(**settings), done=set())
+    (tmp_path / "own.txt").write_text("{text}")
+    line = stopped(tmp_path, dataset(place) + translation(**settings), done=set())
+    assert expected in line and line.startswith(f"error: {tmp_path}/experiment.toml: ")
+    assert "MiniLM" not in line  # an encoder is no LLM
 
 
 def test_a_language_that_the_checks_do_not_know_can_be_left_unchecked(tmp_path, place):
@@ -110,7 +128,7 @@ def test_a_language_that_the_checks_do_not_know_can_be_left_unchecked(tmp_path, 
 
 
 def test_a_prompt_that_is_written_for_another_language(tmp_path, place):
-    text = dataset(place) + translation(to="de", document_prompt="few-shot-nl")
+    text = dataset(place) + translation(to="de", checks={"language": False}, document_prompt="few-shot-nl")
     line = stopped(tmp_path, text)
     assert "few-shot-nl.txt: the prompt is written for target_language 'nl', not 'de'; choose" in line
 
@@ -153,18 +171,51 @@ def test_a_window_that_is_smaller_than_the_prompt(tmp_path, place, server):
         r"prompt paper-(?:document|query): the prompt takes \d+ tokens, which leaves room for \d+ of a text",
         line,
     )
-    assert "raise max_model_len or max_tokens, or choose a shorter prompt" in line
+    assert "raise max_model_len" in line and "choose a shorter prompt" in line
     assert server.counts.prompts.total() == 0
 
 
-@pytest.mark.parametrize("engine", ["openai", "batch"])
-def test_a_key_that_is_not_there(tmp_path, place, server, engine, monkeypatch):
+@pytest.mark.parametrize("table", ["first", "second"])
+@pytest.mark.parametrize("engine", ["openai", "batch", "gemini-batch"])
+def test_a_key_that_is_not_there_is_found_before_anything_is_done(
+    tmp_path, place, engine, table, monkeypatch
+):
+    monkeypatch.delenv("GEMINI_API_KEY", raising=False)
+    server, name = {"api_key_env": "NO_SUCH_KEY"}, "NO_SUCH_KEY"
+    if engine == "gemini-batch":
+        server, name = {}, "GEMINI_API_KEY"
+    settings = {"engine": engine, "model": "m-1", "server": server}
+    text = dataset(place) + translation(**settings if table == "first" else {"second": settings})
+    for value in ("", "  "):
+        monkeypatch.setenv(name, value)
+        line = stopped(tmp_path, text, done=set())
+        assert f"engine {engine} with m-1: the environment variable {name} is not set; put the" in line
+    monkeypatch.setenv(name, "sk-\u00e9")
+    assert "holds characters that no key has" in stopped(tmp_path, text, done=set())
+
+
+def test_commands_that_ask_nothing_need_no_key(tmp_path, monkeypatch):
+    place = write_set(tmp_path / "set", documents(3), ("What is a cell?", "Who built it?"))
     monkeypatch.delenv("NO_SUCH_KEY", raising=False)
+    settings = {"engine": "batch", "model": "gpt-4.1-mini", "server": {"api_key_env": "NO_SUCH_KEY"}}
+    path = experiment(tmp_path, dataset(place) + translation(**settings))
+    for words in (["plan", path], ["plan", path, "--estimate"], ["status", path]):
+        assert command(*words).code == 0
+    said = command("translate", path, "--write-batch", tmp_path / "files")
+    assert said.code == 0 and "5 requests in 1 files" in said.out
+    assert command("run", path, "--only", "import-corpus").code == 0
+
+
+@pytest.mark.parametrize("table", ["first", "second"])
+@pytest.mark.parametrize("url", ["localhost:8000", "https://", "api.openai.com/v1", "ftp://host/v1"])
+def test_an_address_that_is_none_is_found_before_anything_is_done(tmp_path, place, url, table):
+    settings = {"engine": "openai", "model": "m", "server": {"base_url": url, "api_key_env": ""}}
     line = stopped(
         tmp_path,
-        dataset(place) + translation(**served(server, engine, server={"api_key_env": "NO_SUCH_KEY"})),
+        dataset(place) + translation(**settings if table == "first" else {"second": settings}),
+        done=set(),
     )
-    assert "the environment variable NO_SUCH_KEY is not set; put the server's key there" in line
+    assert f"server.base_url: {url!r} is not a URL; write it as https://HOST/v1" in line
 
 
 @pytest.mark.parametrize("engine", ["openai", "batch"])
@@ -266,3 +317,68 @@ def test_the_line_and_the_exit_code_of_a_process_of_its_own(tmp_path, place):
     assert "error: " not in done.stdout and "Traceback" not in done.stderr
     done = beirnl("translate", path, "--debug", check=1)
     assert "Traceback" in done.stderr
+
+
+def test_a_language_that_the_mock_does_not_write(tmp_path, place):
+    line = stopped(tmp_path, dataset(place) + translation(to="fy"), done=set())
+    assert "the mock engine writes the likeness of Dutch only" in line and "language = false" in line
+
+
+# Only what is translated ------------------------------------------------------------------------------------
+
+
+def test_translating_needs_no_analyzer_and_no_encoder(tmp_path):
+    place = write_set(tmp_path / "set", documents(3), ("What is a cell?", "Who built it?"))
+    other = write_set(tmp_path / "reference", documents(3))
+    systems = BM25 + system("dense", "e", model="./no/such/folder")
+    unchecked = {"language": False}
+    path = experiment(
+        tmp_path, dataset(place, reference=other) + systems + translation(to="is", checks=unchecked)
+    )
+    assert command("plan", path, "--estimate").code == 0
+    assert command("translate", path).code == 0
+    assert command("audit", "sample", path, "--per-dataset", 1).code == 0
+    said = command("quality", path)
+    assert said.code == 0 and "chrF" in said.out
+    path = experiment(tmp_path, dataset(place) + BM25 + translation(to="is", checks=unchecked))
+    line = command("run", path).error
+    assert line == (
+        f"error: {path}: system 'bm25' on own/is: no analyzer is meant for language 'is'; "
+        "use one of: en, nl; or set analyzer, or languages to those it is to run on"
+    )
+
+
+def test_a_dataset_whose_language_is_named_otherwise(tmp_path, place):
+    path = experiment(tmp_path, dataset(place, language="English") + BM25)
+    assert "unknown language 'English'; write 'en' for English" in command("plan", path).error
+
+
+def test_a_command_that_needs_a_translation_says_so(tmp_path, place):
+    path = experiment(tmp_path, dataset(place) + BM25)
+    for words in (["translate"], ["quality"], ["audit", "sample"]):
+        assert f"{path}: has no [translation]; add one" in command(*words, path).error
+
+
+# Batch jobs while they run ----------------------------------------------------------------------------------
+
+
+def test_what_is_ordered_is_said(tmp_path, place, server):
+    path = experiment(tmp_path, dataset(place) + translation(**served(server, "batch"), repair=[]))
+    said = command("translate", path)
+    jobs = list(server.store.batches)
+    assert len(jobs) == 2 and said.code == 0
+    assert all(f"batch job {job} ordered: " in said.err for job in jobs)
+    assert re.search(r"batch jobs: .*2 done.*; looked at every 0\.05 s \(poll_seconds\)", said.err)
+    assert "batch job" not in command("status", path).out
+
+
+def test_status_shows_the_jobs_that_a_stopped_run_has_ordered(tmp_path, place, monkeypatch):
+    monkeypatch.setattr("beirnl.llm.batch.jobs.PATIENCE", 1)
+    with FaultServer(script={"GET /v1/batches/batch_1": ["500"] * 2}, answer=dutch) as server:
+        settings = served(server, "batch", server={"retries": 0})
+        path = experiment(tmp_path, dataset(place) + translation(**settings, repair=[]))
+        command("translate", path)
+        shown = command("status", path).out
+        assert re.search(rf"batch job batch_1: \d requests at {server.url}/v1, for \S+ s", shown)
+        said = command("translate", path)
+        assert said.code == 0 and "batch job batch_1 of " in said.err and "was ordered before" in said.err

@@ -8,6 +8,7 @@ from beir_folder import doc
 from fault_answers import prompt_of
 from fault_server import FaultServer
 from running import beirnl, dataset, experiment, run
+from support import shared
 from translating import (
     by_id,
     command,
@@ -21,13 +22,18 @@ from translating import (
     write_set,
 )
 
+from beirnl import estimating
 from beirnl.config import load_experiment
+from beirnl.cost import amount
 from beirnl.errors import BudgetError
 from beirnl.executors.local import LocalExecutor
 from beirnl.graph import build_graph
-from beirnl.llm.local import estimate_tokens
+from beirnl.llm.local import counter
 from beirnl.pipeline import Pipeline
+from beirnl.registry import resolve_model
+from beirnl.specs import LlmSpec
 from beirnl.spending import Spending
+from beirnl.store.journal import read_entries
 from beirnl.store.workspace import Workspace
 
 A_WORD = {"input": 1_000_000, "output": 1_000_000}  # a word, which the mock counts as a token, costs 1
@@ -56,12 +62,12 @@ def in_words(prompt):
     return len(prompt.split()) + len(dutch(prompt).split())
 
 
-def limited(tmp_path, server, most, shards=16):
+def limited(tmp_path, server, most, shards=16, **more):
     """An experiment of 120 documents with a limit, and what the longest row of it costs."""
     place = write_set(tmp_path / "set", documents(120))
     settings = served(server, price=A_WORD, server={"in_flight": 2})
     return experiment(
-        tmp_path, dataset(place, shard_documents=shards) + translation(**settings, max_cost=most)
+        tmp_path, dataset(place, shard_documents=shards) + translation(**settings, **more, max_cost=most)
     )
 
 
@@ -74,7 +80,7 @@ def test_max_cost_stops_a_run_that_goes_on_when_it_is_raised(tmp_path, server):
     path = limited(tmp_path, server, 3000.5)
     said = command("run", path)
     assert said.error.startswith(f"error: {path}: max_cost is reached: ")
-    assert "of 3000.50 USD are spent; raise max_cost and run the same command again" in said.error
+    assert "of 3,000 USD are spent; raise max_cost and run the same command again" in said.error
     assert max(map(in_words, server.counts.prompts)) <= A_ROW
     assert 0.995 * 3000.5 <= spent(path) <= 3000.5 + LATE * A_ROW
     first = server.counts.prompts.total()
@@ -146,10 +152,10 @@ def test_status_shows_what_is_spent_and_left(tmp_path):
     place = write_set(tmp_path / "set", documents(10))
     path = experiment(tmp_path, dataset(place) + translation(price=A_WORD, max_cost=5000))
     before = command("status", path)
-    assert "answers in the journal: 0 (0 tokens), 0.00 USD spent, 5000.00 of 5000.00 left" in before.out
+    assert "answers in the journal: 0 (0 tokens), 0.00 USD spent, 5,000 of 5,000 left" in before.out
     run(path)
     cost = spent(path)
-    line = f"11 ({cost:,.0f} tokens), {cost:.2f} USD spent, {5000 - cost:.2f} of 5000.00 left"
+    line = f"11 ({cost:,.0f} tokens), {amount(cost)} USD spent, {amount(5000 - cost)} of 5,000 left"
     assert line in command("status", path).out
 
 
@@ -214,7 +220,83 @@ def estimate(path):
 
 def span(cell):
     """The ends of a range."""
-    return [float(end.replace(",", "")) for end in re.split(r"\s*–\s*", cell)]
+    ends = [float(end.replace(",", "")) for end in re.split(r"\s*–\s*", cell)]
+    return ends[0], ends[-1]
+
+
+def forecast(path):
+    """The total of the estimate."""
+    return estimating.forecast(Pipeline.of(load_experiment(path))).rows[-1]
+
+
+def journalled(path):
+    """How many requests are answered in the journal."""
+    files = load_experiment(path).workspace_path.rglob("journal/*/*.jsonl")
+    return len({entry.key for file in files for entry in read_entries(file)})
+
+
+@pytest.mark.parametrize("looked", [20_000, 1], ids=["all", "a sample"])
+def test_an_estimate_knows_what_a_run_that_stopped_has_been_answered(tmp_path, server, monkeypatch, looked):
+    monkeypatch.setattr(estimating, "ROWS", looked)
+    monkeypatch.setattr(estimating, "_OF_A_UNIT", 10)
+    path = limited(tmp_path, server, 6000, shards=32, repair=[])
+    command("run", path)
+    stopped, answers = spent(path), journalled(path)
+    left = forecast(path)
+    assert left.texts == 121 and left.known.low <= answers <= left.known.high
+    assert left.known.is_exact == (looked > 1)
+    path.write_text(path.read_text().replace("max_cost = 6000", "max_cost = 1000000"))
+    run(path)
+    assert left.money.low <= spent(path) - stopped <= left.money.high
+    assert left.money.high < 1.25 * left.money.low or looked == 1
+    assert forecast(path).money == (0, 0, 0)
+
+
+def test_an_estimate_knows_what_another_experiment_has_paid_for(tmp_path, server):
+    rows = documents(60)
+    one = write_set(tmp_path / "one", rows[:40])
+    other = write_set(tmp_path / "other", [row | {"_id": f"x{n}"} for n, row in enumerate(rows)])
+    settings = served(server, price=A_WORD, repair=[])
+    run(experiment(tmp_path, dataset(one, "first", shard_documents=8) + translation(**settings)))
+    cost = spent(tmp_path / "experiment.toml")
+    path = experiment(tmp_path, dataset(other, "second", shard_documents=30) + translation(**settings))
+    rows, _ = estimate(path)
+    assert rows["second document"][:2] == ["60", "40"] and rows["second query"][:2] == ["1", "1"]
+    low, high = span(rows["total"][5])
+    run(path)
+    assert low <= spent(path) - cost <= high
+
+
+def test_an_estimate_does_not_count_an_empty_text_and_counts_every_piece(tmp_path):
+    long = " ".join(row["text"] for row in documents(60))
+    place = write_set(tmp_path / "set", [doc("a", "", ""), doc("b", "  ", ""), doc("c", long), *documents(3)])
+    path = experiment(tmp_path, dataset(place) + translation(price=A_WORD, repair=[]))
+    rows, _ = estimate(path)
+    asked = float(rows["own document"][2])
+    assert rows["own document"][0] == "4"
+    run(path)
+    assert journalled(path) == asked + 1 > 6
+
+
+def test_an_estimate_counts_the_repairs_that_are_to_come(tmp_path):
+    bad = [
+        doc(f"x{n}", f"The people drink water in {n} houses. [[fault:empty]]", f"T {n}") for n in range(30)
+    ]
+    place = write_set(tmp_path / "set", [*documents(30), *bad])
+    path = experiment(
+        tmp_path, dataset(place, shard_documents=8) + translation(price=A_WORD, repair=["room"])
+    )
+    pipeline = run(path)
+    assert forecast(path).requests == (0, 0, 0)
+    (repairs,) = (
+        node
+        for node in pipeline.graph.nodes.values()
+        if node.stage == "repair" and "document" in str(node.spec.rungs[0].translation.kind)
+    )
+    shutil.rmtree(repairs.artifact(pipeline.workspace).directory)
+    low, _, high = forecast(path).requests
+    assert low == 0 < high  # assumed, since none has been measured
+    run(experiment(tmp_path, dataset(place, shard_documents=8) + translation(price=A_WORD, repair=["room"])))
 
 
 def test_an_estimate_counts_what_two_sets_share_once(tmp_path):
@@ -241,35 +323,75 @@ def test_an_estimate_counts_what_two_sets_share_once(tmp_path):
 
 
 def test_the_cost_lies_within_the_estimate(tmp_path):
-    place = write_set(tmp_path / "set", documents(300))
-    with FaultServer(answer=dutch) as server:
-        server.model.complete = counted_in_bytes(server.model.complete)
+    """No tokenizer is at hand, and the server counts with a real vocabulary."""
+    place = write_set(tmp_path / "set", english())
+    with FaultServer(answer=turned) as server:
+        server.model.complete = counted_by_a_vocabulary(server.model.complete)
         settings = served(server, price={"input": 1000, "output": 4000}, server={"in_flight": 64})
-        path = experiment(tmp_path, dataset(place, shard_documents=50) + translation(**settings))
-        rows, _ = estimate(path)
+        path = experiment(tmp_path, dataset(place, shard_documents=64) + translation(**settings, repair=[]))
+        rows, shown = estimate(path)
         assert server.counts.prompts.total() == 0
+        assert (
+            "one for 4.5 bytes, since the tokenizer of mock is not at hand, times 1 (0.868 to 1.19" in shown
+        )
         run(path)
         low, high = span(rows["total"][5])
         assert low <= spent(path) <= high <= 2 * low
 
 
-def counted_in_bytes(complete):
-    """Responses whose tokens are counted as an estimate counts them where there is no tokenizer."""
+def english():
+    """Documents of news; their human translations are what the server answers."""
+    return [doc(f"n{n}", line, "") for n, line in enumerate(parallel("newstest2019-src.eng.txt"))]
+
+
+def parallel(name):
+    with shared("ntrex", name).open(encoding="utf-8") as file:
+        return [line.strip() for line in file][:300]
+
+
+def turned(prompt):
+    """The translation of the line of which a prompt asks."""
+    pairs = zip(parallel("newstest2019-src.eng.txt"), parallel("newstest2019-ref.nld.txt"), strict=True)
+    found = next((dutch for english, dutch in pairs if english in prompt), "Wat is een cel?")
+    return f"<title></title><body>{found}</body>"
+
+
+def counted_by_a_vocabulary(complete):
+    """Responses whose tokens are counted by the tokenizer of an LLM."""
+    count = counter(LlmSpec(engine="transformers", model=resolve_model("gemma-3-270m", "llm")))
 
     def counted(path, body):
         response = complete(path, body)
         said = response["choices"][0]["message"]["content"]
-        prompt, answer = (estimate_tokens(text) for text in (prompt_of(body), said))
+        prompt, answer = count(prompt_of(body)), count(said)
         return response | {"usage": {"prompt_tokens": prompt, "completion_tokens": answer}}
 
     return counted
 
 
-def test_an_estimate_of_a_model_without_a_price_and_of_shards_of_one_row(tmp_path):
+def test_an_estimate_says_whose_tokenizer_has_counted(tmp_path):
     place = write_set(tmp_path / "set", documents(5))
-    engine = {"engine": "openai", "model": "nobody-knows-it", "server": {"api_key_env": ""}}
-    path = experiment(tmp_path, dataset(place, shard_documents=1) + translation(**engine))
-    assert "no price is known for model 'nobody-knows-it'" in command("plan", path, "--estimate").error
+    engine = {"engine": "openai", "price": A_WORD, "server": {"api_key_env": ""}}
+    path = experiment(tmp_path, dataset(place) + translation(**engine, model="gemma-3-270m"))
+    assert "tokens: counted by the tokenizer of gemma-3-270m\n" in estimate(path)[1]
+    path = experiment(tmp_path, dataset(place) + translation(**engine, model="a-model-of-tomorrow"))
+    assert "tokens: one for 4.5 bytes, since the tokenizer of a-model-of-tomorrow is not" in estimate(path)[1]
+
+
+@pytest.mark.parametrize("limit", [{}, {"max_cost": 5}], ids=["no limit", "max_cost"])
+def test_an_estimate_of_a_model_without_a_price_counts_and_says_what_to_write(tmp_path, limit):
+    place = write_set(tmp_path / "set", documents(5))
+    engine = {"engine": "openai", "model": "nobody-knows-it"}
+    server = {"api_key_env": "", "requests_per_minute": 1}
+    path = experiment(tmp_path, dataset(place) + translation(**engine, server=server, **limit))
+    rows, shown = estimate(path)
+    assert rows["total"][:2] == ["6", "0"] and span(rows["total"][2]) == (6, 7)
+    assert span(rows["total"][3])[0] > 100 and rows["total"][5] == "–" and span(rows["total"][6])[0] == 0.10
+    assert "no price: write price = { input = ..., output = ... } under [translation], in money" in shown
+
+
+def test_an_estimate_of_shards_of_one_row(tmp_path):
+    place = write_set(tmp_path / "set", documents(5))
     path = experiment(tmp_path, dataset(place, shard_documents=1) + translation(price=A_WORD))
     rows, _ = estimate(path)
     assert rows["own document"][:2] == ["5", "0"]

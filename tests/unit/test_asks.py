@@ -1,5 +1,7 @@
 """A row becomes requests, and its answers become the row again."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -75,8 +77,35 @@ def test_a_row_without_text_asks_its_title_alone():
 def test_prompt_text_and_answer_stay_within_the_window():
     fits = piece_budget(spec(max_model_len=600, max_tokens=400))
     assert fits("word " * 20) and not fits("word " * 400)
-    with pytest.raises(ConfigError, match="raise max_model_len"):
-        piece_budget(spec(max_model_len=60))
+
+
+WINDOW, ANSWER = "max_model_len", "max_tokens"
+
+
+@pytest.mark.parametrize(
+    ("prompt", "window", "answer", "short"),
+    [
+        ("paper-document", 60, 2048, [WINDOW]),
+        ("paper-document", 4096, 20, [ANSWER]),
+        ("paper-document", 60, 51, [WINDOW, ANSWER]),
+        ("bare", 40, 2048, [WINDOW]),
+        ("bare", 40, 20, [WINDOW, ANSWER]),
+        ("bare", 512, 20, [ANSWER]),
+    ],
+)
+def test_the_side_that_is_short_is_named_with_what_suffices(monkeypatch, prompt, window, answer, short):
+    if prompt == "bare":  # of a sequence-to-sequence model, whose answer has a window of its own
+        monkeypatch.setattr("beirnl.llm.local.source_window", lambda llm: llm.max_model_len - 3)
+    with pytest.raises(ConfigError, match=r"room for \d+ of a text; raise ") as caught:
+        piece_budget(spec(prompt, max_model_len=window, max_tokens=answer))
+    found = re.findall(r"(max_\w+) \(now \d+\) to at least (\d+)", str(caught.value))
+    enough = {name: int(least) for name, least in found}
+    assert list(enough) == short
+    given = {WINDOW: window, ANSWER: answer, **enough}
+    assert piece_budget(spec(prompt, **given))("word")
+    for side in short:
+        with pytest.raises(ConfigError):
+            piece_budget(spec(prompt, **{**given, side: given[side] - 1}))
 
 
 def test_a_sequence_to_sequence_model_has_a_window_for_the_source_alone(monkeypatch):

@@ -77,8 +77,27 @@ def test_the_page_is_given_what_is_to_be_read_but_no_verdict(server):
         "text": "A text about 0.",
     }
     assert shown[10]["translation"]["direction"] == "rtl"
-    assert not any("status" in one for one in shown)
+    assert not any("status" in one or one["because"] for one in shown)
     assert ask(server, "GET", "/../s.jsonl")[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("status", "kept", "because", "language"),
+    [
+        ("ok", "answer", "", "nl"),
+        ("numbers", "answer", "", "nl"),
+        ("title-lost,numbers", "title", "title-lost,numbers", "nl"),
+        ("refusal", "source", "refusal", "ar"),
+    ],
+)
+def test_only_what_was_kept_of_the_source_is_said_of_the_checks(tmp_path, status, kept, because, language):
+    path = sheet(tmp_path / "s.jsonl", [item(status=status, source_language="ar")])
+    with serving(path) as server:
+        (shown,) = json.loads(ask(server, "GET", "/items")[2])
+    assert (shown["kept"], shown["because"]) == (kept, because)
+    there = shown["translation"]
+    assert (there["language"], there["wanted"]) == (language, "nl")
+    assert there["direction"] == ("rtl" if language == "ar" else "ltr")
 
 
 def test_a_label_is_on_the_disk_when_it_is_answered_and_there_after_a_restart(path):

@@ -156,6 +156,18 @@ def test_the_table_has_the_form_of_the_papers():
     assert printed.title == "As published"
 
 
+def test_one_dataset_has_no_average_that_only_repeats_it():
+    result = compare(scores(sets={"scifact": 300}), resamples=500)
+    [system] = result.systems
+    assert system.average is None and result.tests == 1
+    assert system.datasets["scifact"].p == system.datasets["scifact"].p_uncorrected
+    form, differences, _ = tables(result)
+    assert [column.name for column in form.columns] == ["system", "version", "scifact", "Δtr"]
+    assert all(len(row) == 4 for row in form.rows) and "average" not in form.caption
+    assert form.rows[1][-1] == differences.rows[0][2] and form.rows[0][-1].text == "-"
+    assert [row[:2] for row in texts(differences)] == [["BM25", "scifact"]]
+
+
 def test_the_papers_averages_and_changes_follow_from_its_cells():
     printed = texts(tables(compare(scores(), resamples=10))[2])
     assert [row[-2:] for row in printed] == [["38.5", "-"], ["36.6", "-1.9"], ["46.3", "-"], ["43.7", "-2.6"]]

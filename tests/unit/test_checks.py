@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beirnl.specs import CheckSpec
-from beirnl.translation.checks import CHECKS, accept, badness, check_rows, needs_repair
+from beirnl.translation.checks import CHECKS, accept, badness, check_rows, keeps, needs_repair
 from beirnl.translation.language import identify, identify_many
 from beirnl.translation.lengths import Bounds
 from beirnl.translation.numbers import changed
@@ -266,9 +266,32 @@ def test_numbers_and_addresses_that_are_changed(source, translation):
     assert changed(source, translation)
 
 
-def test_a_row_without_a_source_is_ok_whatever_the_model_made_up():
-    assert check_rows([("", "")], [("", "Een gedicht.")], ["length"], "en", "nl", CheckSpec()) == ["ok"]
-    assert accept("ok", ("", ""), ("Titel", "Een gedicht.")) == ("", "")
+@pytest.mark.parametrize("source", [("", ""), (" ", "\n\t"), ("", "\u00a0")])
+def test_a_row_whose_source_has_no_text_says_so_whatever_the_model_made_up(source):
+    made_up = ("Titel", "Een gedicht.")
+    assert check_rows([source], [made_up], ["length"], "en", "nl", CheckSpec()) == ["no-text"]
+    assert "".join(accept("no-text", ("", ""), made_up)) == ""
+    assert not needs_repair("no-text") and badness("no-text") == 0
+
+
+def test_signs_alone_are_a_text():
+    assert check_rows([("", "?!")], [("", "?!")], ["stop"], "en", "nl", CheckSpec()) == ["ok"]
+
+
+@pytest.mark.parametrize(("row_status", "kept"), [
+    ("ok", "answer"), ("numbers", "answer"), ("untranslated", "answer"), ("no-text", "answer"),
+    ("title-lost,numbers", "title"), ("title-lost,refusal", "source"), ("numbers,refusal", "source"),
+    ("error", "source"), ("of-another-version", "answer"),
+])  # fmt: skip
+def test_which_statuses_keep_the_source_or_its_title(row_status, kept):
+    assert keeps(row_status) == kept
+
+
+def test_a_title_that_is_a_paragraph_is_not_the_title():
+    assert status(
+        GOOD, title=GOOD.split(". ")[0] + " en slapen daardoor minder goed dan zij zouden willen."
+    ) == ("title-lost")
+    assert status(GOOD, title="De invloed van koffie op de slaap", source_title="Coffee, sleep") == "ok"
 
 
 def test_several_faults_stand_in_one_status_in_the_order_of_the_table():
@@ -320,7 +343,7 @@ def test_all_but_notes_are_sent_to_repair():
     assert not needs_repair("ok")
     assert not needs_repair("untranslated")
     assert needs_repair("untranslated,numbers")
-    assert [name for name, check in CHECKS.items() if not check.repair] == ["untranslated"]
+    assert [name for name, check in CHECKS.items() if not check.repair] == ["no-text", "untranslated"]
 
 
 def test_a_malformed_answer_is_named_and_nothing_after_it():

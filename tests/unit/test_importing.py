@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beirnl.datasets.beir import Record
-from beirnl.datasets.importing import Partitioner, shard_count, shard_of, text_digest
+from beirnl.datasets.importing import Partitioner, is_empty, read_queries, shard_count, shard_of, text_digest
 from beirnl.errors import DataError
 
 
@@ -63,3 +63,21 @@ def test_one_id_with_one_text_is_reported():
         partitioner.add(line, Record(line, "x", "t", "a"))
     partitioner.flush()
     assert partitioner.duplicates(Path("corpus.jsonl")) == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("title", "text", "empty"),
+    [("", "", True), (" ", "\n\t", True), ("", "\u00a0", True), ("T", "", False), ("", "?", False)],
+)
+def test_a_record_of_white_space_is_empty(title, text, empty):
+    assert is_empty(Record(1, "x", title, text)) is empty
+
+
+def test_judged_queries_without_a_text_are_kept_and_warned_of(tmp_path):
+    texts = {"q1": "what are owls", "q2": "", "q3": " \\n", "q4": "", "q5": "tea"}
+    path = tmp_path / "queries.jsonl"
+    path.write_text("".join(f'{{"_id": "{name}", "text": "{text}"}}\n' for name, text in texts.items()))
+    table, warnings = read_queries(path, {"q1", "q2", "q3"})
+    assert table["id"].to_pylist() == ["q1", "q2", "q3"]
+    assert warnings == ["2 queries have no text; kept: q2, q3"]
+    assert read_queries(path, {"q1", "q5"})[1] == []

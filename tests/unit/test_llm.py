@@ -75,7 +75,7 @@ def test_auto_is_vllm_where_it_is_installed(monkeypatch):
 
 
 def test_an_unknown_engine_names_the_nearest():
-    with pytest.raises(ConfigError, match="unknown engine 'vlm'; did you mean: vllm"):
+    with pytest.raises(ConfigError, match="unknown engine 'vlm'; did you mean 'vllm'"):
         load_llm(LlmSpec(engine="vlm"))
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from translated_set import DOCUMENTS, JUDGEMENTS, QUERIES, artifact, capitals, translation
 
 from beirnl.datasets import beir
@@ -56,6 +57,8 @@ def test_the_proof_says_what_was_found(tmp_path):
     (part,) = record["parts"]
     assert (part["documents"], part["queries"], part["judgements"], part["relevant"]) == (6, 2, 4, 3)
     assert part["documents_missing_in_source"] == {"count": 1, "examples": ["gone"]}
+    assert part["documents_without_text_in_source"] == {"count": 1, "examples": ["d6"]}
+    assert part["queries_without_text_in_source"] == {"count": 0, "examples": []}
     assert record["claims"] == list(proof.CLAIMS)
     assert record["sha256"].keys() == {
         path.relative_to(made.folder).as_posix()
@@ -118,6 +121,59 @@ def test_what_is_there_is_proven_again_or_refused(tmp_path):
     assert publish("owls-nl", [other], tmp_path / "out", force=True).written
     assert len(records(first.folder / "beir/corpus.jsonl")) == 5
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["owls-nl"]
+
+
+def licences(made):
+    """The licence as proof, card and result say it."""
+    record = json.loads((made.hub / "proof.json").read_text(encoding="utf-8"))
+    front = yaml.safe_load((made.hub / "README.md").read_text(encoding="utf-8").split("---\n")[1])
+    return made.licence, record["licence"], front["license"]
+
+
+def test_a_licence_that_is_given_later_needs_no_force_and_stays(tmp_path):
+    one = translation(tmp_path / "in")
+    first = publish("owls-nl", [one], tmp_path / "out")
+    assert licences(first) == ("unknown", "unknown", "unknown")
+    given = publish("owls-nl", [one], tmp_path / "out", licence="MIT")
+    assert given.written and licences(given) == ("MIT", "MIT", "mit")
+    again = publish("owls-nl", [one], tmp_path / "out")
+    assert not again.written and licences(again) == ("MIT", "MIT", "mit")
+    assert "no licence" in first.warnings[0] and not any("licence" in line for line in again.warnings)
+    other = translation(tmp_path / "other", documents=DOCUMENTS[:5])
+    with pytest.raises(DataError, match="is not what this experiment makes"):
+        publish("owls-nl", [other], tmp_path / "out", licence="Apache-2.0")
+
+
+def test_texts_that_are_empty_in_the_source_are_a_warning(tmp_path):
+    parts = [translation(tmp_path / part, part) for part in ("android", "english")]
+    made = publish("owls-nl", parts, tmp_path / "out", licence="MIT")
+    assert made.warnings == ["documents without any text, in the source and here: 2 (d6, d6)"]
+    full = publish("full-nl", [translation(tmp_path / "in", documents=DOCUMENTS[:5])], tmp_path / "out")
+    assert not any("without any text" in line for line in full.warnings)
+
+
+ALTERATIONS = {
+    "a line that is no JSON": lambda folder: (folder / "beir/corpus.jsonl").write_text("{"),
+    "no queries": lambda folder: (folder / "beir/queries.jsonl").unlink(),
+    "no judgements": lambda folder: (folder / "beir/qrels/test.tsv").unlink(),
+    "no Parquet": lambda folder: next((folder / "hub/corpus").glob("*")).write_bytes(b"PAR1"),
+    "another text": lambda folder: edit_lines(
+        folder / "beir/corpus.jsonl", lambda rows: set_field(rows, 0, text="X")
+    ),
+    "no card": lambda folder: (folder / "hub/README.md").unlink(),
+    "no proof": lambda folder: (folder / "hub/proof.json").unlink(),
+    "a proof of something else": lambda folder: (folder / "hub/proof.json").write_text("[]"),
+}
+
+
+@pytest.mark.parametrize("alter", ALTERATIONS.values(), ids=ALTERATIONS)
+def test_what_was_altered_is_refused_with_the_way_out(tmp_path, alter):
+    one = translation(tmp_path / "in")
+    alter(publish("owls-nl", [one], tmp_path / "out").folder)
+    with pytest.raises(DataError, match=r"owls-nl.*--force") as caught:
+        publish("owls-nl", [one], tmp_path / "out")
+    assert "\n" not in str(caught.value)
+    assert publish("owls-nl", [one], tmp_path / "out", force=True).written
 
 
 def test_someone_elses_folder_is_not_touched(tmp_path):

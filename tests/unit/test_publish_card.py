@@ -2,7 +2,7 @@
 
 import pytest
 import yaml
-from translated_set import translation
+from translated_set import DOCUMENTS, translation
 
 from beirnl.publish import card, publish
 
@@ -97,8 +97,10 @@ def test_size_categories(rows, size):
     assert card.size_category(rows) == size
 
 
-@pytest.mark.parametrize(
-    ("status", "kept"), [("ok", False), ("numbers", False), ("numbers,refusal", True), ("error", True)]
-)
-def test_which_statuses_keep_the_source(status, kept):
-    assert card.keeps_source(status) is kept
+def test_rows_without_a_text_in_the_source_are_counted_and_only_where_there_are_some(text, tmp_path):
+    said = "has neither title nor text: 1. Queries whose source has no text: 0. They are empty here too."
+    assert said in text
+    found = {row[0]: row[1:] for row in rows_of(text, "Checks")[2:]}
+    assert found["no-text"][2] == "no text, as its source"
+    full = publish("owls-nl", [translation(tmp_path / "in", documents=DOCUMENTS[:5])], tmp_path / "out")
+    assert "empty here too" not in (full.hub / "README.md").read_text(encoding="utf-8")

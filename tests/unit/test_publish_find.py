@@ -4,6 +4,7 @@ import pytest
 import running
 from beir_folder import doc, query, write_beir
 
+from beirnl.audit.sampling import draw
 from beirnl.config import load_experiment
 from beirnl.errors import ConfigError, PrerequisiteError
 from beirnl.pipeline import Pipeline
@@ -66,10 +67,16 @@ def test_a_translation_that_is_not_finished(tmp_path):
         translations(Pipeline.of(load_experiment(path)))
 
 
-def test_an_experiment_that_translates_nothing(tmp_path):
-    path = running.experiment(tmp_path, '[[dataset]]\nname = "sample"\n' + running.BM25)
-    with pytest.raises(ConfigError, match="translates no dataset"):
-        translations(Pipeline.of(load_experiment(path)))
+@pytest.mark.parametrize("tables", ["system", "parallel"])
+def test_the_advice_holds_for_an_experiment_without_a_dataset_to_translate(tmp_path, tables):
+    (tmp_path / "lines.txt").write_text("One line.\n")
+    lines = f'source = "{tmp_path}/lines.txt"\nreference = "{tmp_path}/lines.txt"\n'
+    parallel = f'[[parallel]]\nname = "p"\n{lines}{TRANSLATION}'
+    text = parallel if tables == "parallel" else '[[dataset]]\nname = "sample"\n' + running.BM25
+    pipeline = Pipeline.of(load_experiment(running.experiment(tmp_path, text)))
+    for refuses in (translations, lambda found: draw(found, 1, 7)):
+        with pytest.raises(ConfigError, match=r"add a \[\[dataset\]\] and a \[translation\] of it"):
+            refuses(pipeline)
 
 
 def test_what_was_published_is_imported_again_from_either_layout(two_sets, tmp_path):

@@ -197,7 +197,7 @@ def test_a_token_that_is_not_set(monkeypatch):
 def command(tmp_path, monkeypatch):
     """Runs ``beirnl publish`` on a set that an experiment is said to have made."""
     made = [translation(tmp_path / "in")]
-    monkeypatch.setattr(cli_publish, "load", lambda path: None)
+    monkeypatch.setattr(cli_publish, "load_translation", lambda path: None)
     monkeypatch.setattr("beirnl.pipeline.Pipeline.of", lambda experiment: None)
     monkeypatch.setattr(publishing, "translations", lambda pipeline, only: made)
     app = Typer()
@@ -222,6 +222,19 @@ def test_nothing_is_made_public_without_a_licence(command, fake, tmp_path):
     allowed = command("--push", "org/owls", "--public", "--licence", "MIT")
     assert allowed.exit_code == 0 and fake.repositories["org/owls"]["private"] is False
     assert b"license: mit" in fake.repositories["org/owls"]["files"]["README.md"]
+
+
+def test_the_licence_is_said_or_asked_for(command):
+    assert "warning: owls-nl: no licence of its source is known" in command().output
+    given = command("--licence", "MIT")
+    assert given.exit_code == 0 and "owls-nl: licence MIT, that of the source" in given.output
+    assert "no licence" not in given.output
+
+
+def test_a_licence_that_the_registry_overrules_is_said(command, monkeypatch):
+    monkeypatch.setattr("beirnl.publish.card.licence_of", lambda dataset, given: "CC-BY-SA-4.0")
+    said = "warning: owls-nl: --licence is not used: the registry says CC-BY-SA-4.0"
+    assert said in command("--licence", "MIT").output and "not used" not in command().output
 
 
 def test_public_without_push_is_a_mistake(command):

@@ -84,7 +84,7 @@ def test_unknown_names_are_answered_with_the_nearest(call, nearest):
     except ConfigError as raised:
         error = raised
     assert isinstance(error, ConfigError)
-    assert f"did you mean: {nearest}" in str(error)
+    assert f"did you mean {nearest!r}" in str(error)
 
 
 def test_a_name_near_to_none_is_answered_with_all():
@@ -98,7 +98,7 @@ def test_prompts_are_read_with_lf_line_ends(tmp_path, monkeypatch):
     assert prompts() == ("greeting",)
     assert prompt("greeting") == "één\ntwee\n"
     for name in ("greting", "../greeting"):
-        with pytest.raises(ConfigError, match="did you mean: greeting"):
+        with pytest.raises(ConfigError, match="did you mean 'greeting'"):
             prompt(name)
 
 
@@ -150,3 +150,24 @@ def test_a_folder_is_pinned_by_its_contents(tmp_path, monkeypatch):
 def test_a_folder_that_is_not_there_is_an_error_with_a_remedy(path):
     with pytest.raises(PrerequisiteError, match="does not exist; give a folder"):
         resolve_model(path, "encoder")
+
+
+def test_only_models_of_the_kind_are_offered():
+    with pytest.raises(ConfigError) as caught:
+        resolve_model("zzz", "llm")
+    offered = str(caught.value).partition("; ")[2]
+    for entry in models().values():
+        assert (entry.name in offered.replace(",", " ").replace(";", " ").split()) == (entry.kind == "llm")
+
+
+@pytest.mark.parametrize("entry", registry.languages().values(), ids=lambda entry: entry.code)
+def test_a_language_written_otherwise_is_answered_with_its_code(entry):
+    assert registry.language(entry.code) is entry
+    for wrong in (entry.name, entry.name.upper(), entry.iso3, f"{entry.code}-XX", entry.code.upper()):
+        with pytest.raises(ConfigError, match=f"unknown language.*write '{entry.code}' for {entry.name}"):
+            registry.language(wrong)
+
+
+def test_a_language_that_nobody_speaks():
+    with pytest.raises(ConfigError, match="unknown language 'xx'; write an ISO 639-1 code, such as 'nl'"):
+        registry.language("xx")

@@ -225,7 +225,8 @@ def report():
         records=[record("BM25", value=0.5), record("E5", value=0.6, model="e5")],
         translations={
             "scifact": Translations(
-                {"ok": 98, "copied": 2}, [Example("ok", f"s{n}", "[red]a|b\x1b[31m\nc") for n in range(5)]
+                {"ok": 98, "copied": 2},
+                [Example("ok", f"s{n}", "said", "[red]a|b\x1b[31m\nc") for n in range(5)],
             )
         },
         warnings=["qrels name 2 documents that the corpus lacks"],
@@ -250,7 +251,7 @@ def test_markdown_says_everything_and_untrusted_text_stays_in_its_cell(report):
         assert said in text
     rows = [line for line in text.splitlines() if line.startswith("| scifact | ok | ")]
     assert len(rows) == 3
-    assert all(row.replace("\\|", "").count("|") == 5 for row in rows)
+    assert all(row.replace("\\|", "").count("|") == 6 for row in rows)
 
 
 def test_the_terminal_shows_everything_and_no_control_characters(report):

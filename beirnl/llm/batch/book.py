@@ -213,6 +213,19 @@ class JobBook:
             yield
 
 
+def open_jobs(folder: Path) -> list[Job]:
+    """The jobs of an engine that are not closed, oldest first; may be asked while others work on them.
+
+    Args:
+        folder: of the engine in the journal.
+    """
+    found = []
+    for path in (folder / "batches").glob("*.json"):
+        with suppress(FileNotFoundError):  # closed a moment ago
+            found.append(_read(path))
+    return sorted(found, key=lambda job: job.created)
+
+
 def _read(path: Path) -> Job:
     try:
         return msgspec.json.decode(path.read_bytes(), type=Job)

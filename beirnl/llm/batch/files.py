@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 import msgspec
 
 from beirnl.errors import ConfigError, DataError
-from beirnl.llm.http.client import model_name
+from beirnl.llm.http.access import model_name
 from beirnl.llm.openai_format import endpoint, read_answer, request_body
 from beirnl.llm.protocol import Answer, Request
 from beirnl.specs import LlmSpec

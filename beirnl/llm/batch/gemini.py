@@ -1,26 +1,15 @@
 """Adapter to the Gemini API's batch jobs, through Google's SDK (google-genai)."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from beirnl.errors import EngineError, PrerequisiteError
+from beirnl.errors import PrerequisiteError
 from beirnl.llm.batch.files import Result, one_line
-from beirnl.llm.batch.provider import (
-    BusyError,
-    Look,
-    RejectedError,
-    State,
-    UnreachableError,
-    transport_errors,
-)
-from beirnl.llm.http.client import api_key, model_name
+from beirnl.llm.batch.provider import Look, ProviderErrors, Refusal, State
+from beirnl.llm.http.access import api_key, key_variable, model_name
 from beirnl.llm.protocol import Answer, FinishReason, Request
 from beirnl.specs import LlmSpec, Server
-
-KEY_VARIABLE = "GEMINI_API_KEY"
 
 _STATES: dict[str, State] = {
     "JOB_STATE_SUCCEEDED": "done",
@@ -46,13 +35,10 @@ class GeminiProvider:
 
     def __init__(self, spec: LlmSpec) -> None:
         server, default = spec.server, Server()
-        if server.api_key_env == default.api_key_env:
-            server = server.model_copy(update={"api_key_env": KEY_VARIABLE})
-        self._key_name = server.api_key_env
-        key = api_key(server)
+        key = api_key(spec)
         try:
             from google import genai
-            from google.genai import types
+            from google.genai import errors, types
         except ImportError as error:
             raise PrerequisiteError(
                 f"the google-genai package cannot be imported ({error})",
@@ -61,6 +47,8 @@ class GeminiProvider:
         url = None if server.base_url == default.base_url else server.base_url
         self.server = url or "https://generativelanguage.googleapis.com"
         self._model = model_name(spec)
+        lost = (ValueError, KeyError)  # of a reply cut short
+        self._errors = ProviderErrors(self.server, key_variable(spec), errors.APIError, lost, _refusal)
         self._once = types.HttpOptions(retry_options=types.HttpRetryOptions(attempts=1))
         self._client: Any = genai.Client(
             vertexai=False,
@@ -125,35 +113,11 @@ class GeminiProvider:
         error = entry.get("error") or entry.get("status") or "no response and no reason"
         return entry["key"], str(error.get("message", error) if isinstance(error, dict) else error)
 
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        """Put what the SDK raises into our terms; a ValueError or KeyError of it is a reply cut short."""
-        from google.genai import errors
 
-        lost: tuple[type[Exception], ...] = (ValueError, KeyError, *transport_errors())
-        try:
-            yield
-        except errors.APIError as error:
-            raise self._refusal(error.code, str(error.message), str(error.details)) from error
-        except lost as error:
-            raise UnreachableError(
-                f"no whole answer from the server ({str(error) or type(error).__name__})",
-                where=self.server,
-                remedy="check base_url and the network, and run the same command again",
-            ) from error
-
-    def _refusal(self, status: int, message: str, details: str) -> EngineError:
-        if status in (401, 403) or "API_KEY_INVALID" in details:
-            return EngineError(
-                f"the server refuses the key ({message})",
-                where=self.server,
-                remedy=f"check the key in {self._key_name}",
-            )
-        if status == 429:
-            return BusyError(message, where=self.server)
-        if status >= 500 or status == 408:
-            return UnreachableError(message, where=self.server, remedy="run the same command again later")
-        return RejectedError(message, where=self.server, remedy="check the model and base_url")
+def _refusal(error: Any) -> Refusal:
+    """What the API says; a wrong key is refused with 400."""
+    wrong_key = "API_KEY_INVALID" in str(error.details)
+    return Refusal(401 if wrong_key else error.code, str(error.message))
 
 
 def _body(request: Request) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """The loop that all batch engines share: claim, order, look, collect, and ask again for what is missing."""
 
-import logging
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
@@ -8,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import IO, NamedTuple
 
 from beirnl.errors import EngineError, PrerequisiteError
+from beirnl.llm.batch.board import Board, logger
 from beirnl.llm.batch.book import Claim, Job, JobBook
 from beirnl.llm.batch.files import Result
 from beirnl.llm.batch.provider import BusyError, Look, Provider, RejectedError, UnreachableError
@@ -24,8 +24,6 @@ PATIENCE = 8
 OFFERS = 6
 #: Longest interval, in units of ``poll_seconds``.
 LONGEST = 16
-
-logger = logging.getLogger("beirnl.batch")
 
 
 @dataclass
@@ -76,6 +74,7 @@ class BatchLlm:
             )
         self._spec, self._provider = spec, provider
         self._book = JobBook(surroundings.folder / "batches", spec, provider.server, provider.line)
+        self._board = Board(spec.server.poll_seconds)
         self._closing = threading.Event()
         provider.check()
 
@@ -168,7 +167,7 @@ class BatchLlm:
         if not job.file:
             job = self._book.write(job.but(file=self._provider.upload(self._book.input_file(job))))
         job = self._book.write(job.but(id=self._provider.create(job.file, job.endpoint, job.token)))
-        logger.info("batch job %s ordered: %d requests", job.id, len(job.waiting))
+        self._board.ordered(job)
         return job
 
     def _put_off(self, job: Job, reason: BusyError) -> None:
@@ -187,6 +186,7 @@ class BatchLlm:
         job = claim.job
         try:
             look = self._provider.look(job.id)
+            self._board.looked(job, look)
             if look.state == "running":
                 return None
             results = [self._download(file) for file in look.files]

@@ -1,22 +1,13 @@
 """Adapter to OpenAI's batch API and to servers with the same endpoints, through the openai SDK."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from beirnl.errors import EngineError, PrerequisiteError
+from beirnl.errors import PrerequisiteError
 from beirnl.llm.batch.files import Result, read_line, request_line
-from beirnl.llm.batch.provider import (
-    BusyError,
-    Look,
-    RejectedError,
-    State,
-    UnreachableError,
-    transport_errors,
-)
-from beirnl.llm.http.client import api_key, model_name
+from beirnl.llm.batch.provider import Look, ProviderErrors, Refusal, State
+from beirnl.llm.http.access import api_key, key_variable, model_name
 from beirnl.llm.protocol import Request
 from beirnl.specs import LlmSpec
 
@@ -30,7 +21,6 @@ _STATES: dict[str, State] = {
     "failed": "failed",
 }
 _QUEUE_FULL = {"token_limit_exceeded", "request_limit_exceeded", "rate_limit_exceeded"}
-_NO_MONEY = {"insufficient_quota", "billing_hard_limit_reached"}
 
 
 class OpenAiProvider:
@@ -45,7 +35,7 @@ class OpenAiProvider:
 
     def __init__(self, spec: LlmSpec) -> None:
         server = spec.server
-        key = api_key(server) or "none"  # the SDK wants one, also for a server without keys
+        key = api_key(spec) or "none"  # the SDK wants one, also for a server without keys
         try:
             import openai
         except ImportError as error:
@@ -53,7 +43,9 @@ class OpenAiProvider:
                 f"the openai package cannot be imported ({error})", remedy="pip install openai"
             ) from error
         self.server = server.base_url
-        self._model, self._key_name = model_name(spec), server.api_key_env
+        self._model = model_name(spec)
+        lost = (openai.APIError, json.JSONDecodeError)
+        self._errors = ProviderErrors(self.server, key_variable(spec), openai.APIStatusError, lost, _refusal)
         self._client: Any = openai.OpenAI(
             base_url=server.base_url, api_key=key, timeout=server.timeout, max_retries=server.retries
         )
@@ -95,7 +87,8 @@ class OpenAiProvider:
         state = _STATES.get(batch.status.lower(), "running")
         if state == "failed":
             return _failed(batch.errors)
-        return Look(state, tuple(file for file in (batch.output_file_id, batch.error_file_id) if file))
+        files = tuple(file for file in (batch.output_file_id, batch.error_file_id) if file)
+        return Look(state, files, answered=batch.request_counts.completed if batch.request_counts else 0)
 
     def download(self, file: str, target: IO[bytes]) -> None:
         """Stream a file of results into ``target``."""
@@ -107,37 +100,9 @@ class OpenAiProvider:
         """OpenAI's format."""
         return read_line(line)
 
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        """Put what the SDK raises into our terms."""
-        import openai
 
-        lost: tuple[type[Exception], ...] = (openai.APIError, json.JSONDecodeError, *transport_errors())
-        try:
-            yield
-        except openai.APIStatusError as error:
-            raise self._refusal(error.status_code, error.code or "", error.message) from error
-        except lost as error:
-            raise UnreachableError(
-                f"no whole answer from the server ({error.__cause__ or error})",
-                where=self.server,
-                remedy="check base_url and the network, and run the same command again",
-            ) from error
-
-    def _refusal(self, status: int, code: str, message: str) -> EngineError:
-        if status in (401, 403):
-            return EngineError(
-                f"the server refuses the key ({message})",
-                where=self.server,
-                remedy=f"check the key in {self._key_name or 'api_key_env'}",
-            )
-        if code in _NO_MONEY:
-            return EngineError(message, where=self.server, remedy="add credit to the account and run again")
-        if status == 429:
-            return BusyError(message, where=self.server)
-        if status >= 500 or status in (408, 409):
-            return UnreachableError(message, where=self.server, remedy="run the same command again later")
-        return RejectedError(message, where=self.server, remedy="check base_url: it needs a batches endpoint")
+def _refusal(error: Any) -> Refusal:
+    return Refusal(error.status_code, error.message, error.code or "")
 
 
 def _failed(errors: Any) -> Look:

@@ -1,9 +1,11 @@
 """What the job loop needs of a provider of batch jobs, and the ways in which one can refuse."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Literal, NamedTuple, Protocol
+from typing import IO, Any, Literal, NamedTuple, Protocol
 
 from beirnl.errors import EngineError
 from beirnl.llm.batch.files import Result
@@ -33,11 +35,13 @@ class Look(NamedTuple):
             one that was refused for another reason. Neither has cost anything.
         files: of results; what is expired or cancelled may have some.
         reason: why it failed.
+        answered: requests that have an answer, where the provider counts them.
     """
 
     state: State
     files: tuple[str, ...] = ()
     reason: str = ""
+    answered: int = 0
 
 
 class Provider(Protocol):
@@ -80,7 +84,76 @@ class Provider(Protocol):
         """A line of results; raises ValueError if it is none."""
 
 
-def transport_errors() -> tuple[type[Exception], ...]:
+class Refusal(NamedTuple):
+    """What a provider says instead of carrying out a call.
+
+    Attributes:
+        status: of HTTP.
+        code: the provider's own, or empty.
+    """
+
+    status: int
+    message: str
+    code: str = ""
+
+
+_WRONG_KEY = {401, 403}
+_NO_MONEY = {"insufficient_quota", "billing_hard_limit_reached"}
+_PASSING = {408, 409}
+
+
+class ProviderErrors(NamedTuple):
+    """Puts what an SDK raises into our terms.
+
+    Attributes:
+        server: where the provider is.
+        key: name of the variable with the key.
+        refused: what the SDK raises for a response that refuses a call.
+        lost: what it raises where no whole response came, besides the errors of its HTTP client.
+        read: what such a refusal says.
+    """
+
+    server: str
+    key: str
+    refused: type[Exception]
+    lost: tuple[type[Exception], ...]
+    read: Callable[[Any], Refusal]
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        """While a call is made.
+
+        Raises:
+            UnreachableError, BusyError, RejectedError, EngineError: see :class:`Provider`.
+        """
+        try:
+            yield
+        except self.refused as error:
+            raise self._meaning(self.read(error)) from error
+        except (*self.lost, *_transport_errors()) as error:
+            raise UnreachableError(
+                f"no whole answer from the server ({error.__cause__ or str(error) or type(error).__name__})",
+                where=self.server,
+                remedy="check base_url and the network, and run the same command again",
+            ) from error
+
+    def _meaning(self, said: Refusal) -> EngineError:
+        where = self.server
+        if said.status in _WRONG_KEY:
+            what = f"the server refuses the key ({said.message})"
+            return EngineError(what, where=where, remedy=f"check the key in {self.key or 'api_key_env'}")
+        if said.code in _NO_MONEY:
+            return EngineError(said.message, where=where, remedy="add credit to the account and run again")
+        if said.status == 429:
+            return BusyError(said.message, where=where)
+        if said.status >= 500 or said.status in _PASSING:
+            return UnreachableError(said.message, where=where, remedy="run the same command again later")
+        return RejectedError(
+            said.message, where=where, remedy="check the model and base_url, which needs a batches endpoint"
+        )
+
+
+def _transport_errors() -> tuple[type[Exception], ...]:
     """What an SDK lets through from its HTTP client, which is httpx or httpx2 depending on its version."""
     present = (name for name in ("httpx", "httpx2") if find_spec(name))
     return tuple(import_module(name).RequestError for name in present)

@@ -1,7 +1,6 @@
 """A client of one OpenAI-compatible server: sends requests, tries again, knows when it is hopeless."""
 
 import asyncio
-import os
 import time
 import urllib.request
 from collections.abc import Mapping
@@ -11,12 +10,14 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from beirnl.errors import ConfigError, EngineError, PrerequisiteError
+from beirnl.config.fields import check_url
+from beirnl.errors import ConfigError, EngineError
+from beirnl.llm.http.access import api_key, key_variable, model_name
 from beirnl.llm.http.limits import RateLimits
 from beirnl.llm.http.retry import LengthFieldError, RefusedError, TransientError, backoff, failure, read_error
 from beirnl.llm.openai_format import endpoint, read_answer, request_body
 from beirnl.llm.protocol import Answer, Request
-from beirnl.specs import LlmSpec, Server
+from beirnl.specs import LlmSpec
 
 _CONNECT_SECONDS = 10.0
 _KEEP_ALIVE_SECONDS = 4.0  # below the 5 s after which uvicorn, hence vLLM, drops an idle connection
@@ -24,36 +25,6 @@ _PROBES, _PROBE_SECONDS = 3, 10.0
 _FEWEST_HOPELESS = 20
 _NAMED_MODELS = 8
 _REFUSED_KEY = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
-
-
-def model_name(spec: LlmSpec) -> str:
-    """The name by which the server knows the spec's model.
-
-    Raises:
-        ConfigError: the spec has no model.
-    """
-    if spec.model is None:
-        raise ConfigError(f"engine {spec.engine!r} needs a model", remedy="set `model`")
-    return spec.model.source.removeprefix("api:")
-
-
-def api_key(server: Server) -> str:
-    """The server's key, from the environment; empty for a server without keys.
-
-    Raises:
-        PrerequisiteError: the variable is not set, or holds what no key can.
-    """
-    name = server.api_key_env
-    key = os.environ.get(name, "").strip() if name else ""
-    if name and not key:
-        raise PrerequisiteError(
-            f"the environment variable {name} is not set",
-            where=server.base_url,
-            remedy="put the server's key there, or set api_key_env (to an empty string, if it has no keys)",
-        )
-    if not (key.isascii() and (key + "x").isprintable()):
-        raise PrerequisiteError(f"{name} holds characters that no key has", remedy="set it again")
-    return key
 
 
 class Health:
@@ -103,7 +74,7 @@ class Client:
 
     def __init__(self, spec: LlmSpec, share: float = 1.0) -> None:
         self._server, self._model = spec.server, model_name(spec)
-        self._key = api_key(spec.server)
+        self._key, self._key_name = api_key(spec), key_variable(spec)
         self._base = spec.server.base_url.rstrip("/")
         self._health = Health(spec.server.in_flight)
         self._length_field = "max_tokens"
@@ -119,10 +90,11 @@ class Client:
         """
         import aiohttp
 
-        url = urlsplit(self._base)
-        if url.scheme not in ("http", "https") or not url.hostname:
-            raise ConfigError(f"base_url {self._base!r} is not a URL", remedy="write it as https://HOST/v1")
-        bypassed = urllib.request.proxy_bypass(url.hostname)
+        try:
+            url = urlsplit(check_url(self._base))
+        except ValueError as error:
+            raise ConfigError(f"base_url {error}") from error
+        bypassed = urllib.request.proxy_bypass(url.hostname or "")
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE_SECONDS),
             timeout=aiohttp.ClientTimeout(total=self._server.timeout, sock_connect=_CONNECT_SECONDS),
@@ -226,7 +198,7 @@ class Client:
         raise failure(status, headers, content, self._base)
 
     def _refused_key(self, status: int, message: str) -> EngineError:
-        name = self._server.api_key_env
+        name = self._key_name
         remedy = f"check the key in {name}" if name else "name the variable with its key in api_key_env"
         return EngineError(
             f"the server refuses the key ({status}: {message})", where=self._base, remedy=remedy
