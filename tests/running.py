@@ -74,6 +74,17 @@ def ranking(pipeline: Pipeline, system: str = "bm25", **which: str) -> dict[str,
     raise KeyError(system)
 
 
+def start(*arguments: object) -> subprocess.Popen:
+    """Begin the command line in a process of its own; its error stream can be read."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "beirnl.cli", *map(str, arguments)],
+        env={**os.environ, **ENVIRONMENT},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+
+
 def beirnl(
     *arguments: object,
     check: int | None = 0,

@@ -102,11 +102,13 @@ def read_sheet(path: Path) -> Sheet:
         DataError: the file is no sheet, was written by a newer version, or has a damaged or repeated line.
         OSError: the file cannot be read.
     """
+    remedy = "make one with `beirnl audit sample EXP`"
+    if not path.exists():
+        raise DataError("is not there", where=path, remedy=remedy)
     first, *lines = path.read_bytes().splitlines() or [b""]
     try:
         head = msgspec.json.decode(first, type=Head)
     except ValueError as error:
-        remedy = "make one with `beirnl audit sample EXP`"
         raise DataError("is not a sheet of samples", where=path, remedy=remedy) from error
     if head.format > FORMAT:
         raise DataError("was written by a newer version", where=path, remedy="upgrade beirnl")

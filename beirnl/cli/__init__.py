@@ -2,6 +2,7 @@
 needs it, so that ``--help`` and ``plan`` answer at once."""
 
 import os
+import signal
 import sys
 from typing import Annotated, NoReturn
 
@@ -24,6 +25,7 @@ def main(argv: list[str] | None = None) -> None:
     debug = "--debug" in arguments
     arguments = [argument for argument in arguments if argument != "--debug"]
     _speak_utf8()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends in order, as Ctrl-C does
     try:
         code = app(arguments or ["--help"], prog_name="beirnl", standalone_mode=False)
     except typer.TyperException as error:
@@ -40,7 +42,7 @@ def main(argv: list[str] | None = None) -> None:
             raise
         _fail(str(disk_error(error, error.filename)))
     if code == _INTERRUPTED:
-        print("interrupted; run the same command again to go on", file=sys.stderr)
+        _leave("interrupted; run the same command again to go on", _INTERRUPTED)
     sys.exit(code)
 
 
@@ -63,10 +65,15 @@ def _speak_utf8() -> None:
 
 
 def _fail(message: str) -> NoReturn:
-    """Say what is wrong and leave at once: threads of native libraries may abort a slow end."""
-    print(f"error: {message}", file=sys.stderr)
+    _leave(f"error: {message}", 2)
+
+
+def _leave(message: str, code: int) -> NoReturn:
+    """Say why and leave at once: threads may wait for answers, or abort a slow end."""
+    print(message, file=sys.stderr)
+    sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(2)
+    os._exit(code)
 
 
 def _version(value: bool) -> None:

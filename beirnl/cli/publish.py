@@ -1,5 +1,6 @@
 """The command that publishes: a translated set as a BEIR folder and in the hub's layout, proven, uploaded."""
 
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +12,17 @@ from beirnl.errors import ConfigError
 
 if TYPE_CHECKING:
     from beirnl.publish import Published
+
+
+def _spdx(licence: str | None) -> str | None:
+    """A licence that has the form of an identifier."""
+    if licence is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9.+-]*", licence):
+        raise ConfigError(
+            f"{licence!r} is not an SPDX identifier",
+            where="--licence",
+            remedy="write one such as CC-BY-4.0 or MIT; other, for a licence that has none",
+        )
+    return licence
 
 
 @app.command()
@@ -25,7 +37,12 @@ def publish(
     force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False,
     licence: Annotated[
         str | None,
-        typer.Option("--licence", metavar="SPDX", help="Licence of a dataset that the registry lacks."),
+        typer.Option(
+            "--licence",
+            metavar="SPDX",
+            callback=_spdx,
+            help="Licence of a dataset that the registry lacks, such as CC-BY-4.0.",
+        ),
     ] = None,
     push: Annotated[
         str | None,

@@ -75,9 +75,10 @@ def _take(pipeline: "Pipeline", results: Path) -> None:
     from beirnl.stages.translate import journal_folder, llm_of
 
     asking = [node.spec for node in pipeline.graph.nodes.values() if STAGES[node.stage].asks]
-    new, failed = read_batch(results, {journal_folder(pipeline.workspace, llm_of(spec)) for spec in asking})
-    reasons = "".join(f"; {number} without an answer: {reason}" for reason, number in failed.items())
-    print(f"{new} new answers{reasons}")
+    taken = read_batch(results, {journal_folder(pipeline.workspace, llm_of(spec)) for spec in asking})
+    reasons = "".join(f"; {number} without an answer: {reason}" for reason, number in taken.failed.items())
+    passed = f"; {taken.foreign} passed over that --write-batch has not asked here" if taken.foreign else ""
+    print(f"{taken.answers} new answers{reasons}{passed}")
 
 
 def _through_files(pipeline: "Pipeline", folder: Path | None, experiment: Path) -> None:

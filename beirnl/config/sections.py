@@ -18,6 +18,8 @@ from beirnl.config.fields import (
 )
 from beirnl.specs import CheckSpec, Dtype, Server
 
+LARGEST_WINDOW = 100_000_000  # tokens; far beyond any model, and a number that servers can read
+
 
 class Section(BaseModel):
     """Base of all tables of the file."""
@@ -117,8 +119,8 @@ class EngineConfig(Section):
     model: Line | None = None
     dtype: Dtype = "bfloat16"
     temperature: float = Field(default=0.0, ge=0)
-    max_tokens: int = Field(default=2048, gt=0)
-    max_model_len: int = Field(default=4096, gt=0)
+    max_tokens: int = Field(default=2048, gt=0, le=LARGEST_WINDOW)
+    max_model_len: int = Field(default=4096, gt=0, le=LARGEST_WINDOW)
     stop: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     server: ServerConfig = ServerConfig()
     price: PriceConfig | None = None

@@ -11,14 +11,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 from beirnl.errors import BeirnlError, DataError
 from beirnl.executors import Done
 from beirnl.executors.local import LocalExecutor
 from beirnl.llm.asking import Asker, entry_of
 from beirnl.llm.batch.files import BatchFileWriter, Origin, custom_id, read_results, split_custom_id
-from beirnl.llm.protocol import Answer, Request
+from beirnl.llm.protocol import Answer, Enough, Request, never
 from beirnl.specs import LlmSpec
 from beirnl.stages import STAGES
 from beirnl.stages.base import Task, Unit, execute
@@ -42,7 +42,7 @@ class _Collector(Asker):
         """Where the answers will belong."""
         return Origin(self.journal.folder.name, self.journal.low, self.journal.high)
 
-    def new_answers(self, pending: Mapping[str, Request]) -> Iterator[tuple[str, Answer]]:
+    def new_answers(self, pending: Mapping[str, Request], enough: Enough) -> Iterator[tuple[str, Answer]]:
         """Write the requests; there are no answers yet."""
         assert self.executor is not None
         for key, request in pending.items():
@@ -53,7 +53,7 @@ class _Collector(Asker):
 class _Nothing:
     """No engine: what is asked is written."""
 
-    def generate(self, requests: Sequence[Request]) -> Iterator[tuple[int, Answer]]:
+    def generate(self, requests: Sequence[Request], enough: Enough = never) -> Iterator[tuple[int, Answer]]:
         """Never called: a collector takes the requests first."""
         raise NotImplementedError
 
@@ -120,28 +120,46 @@ class DeferredExecutor(LocalExecutor):
         return [path for writer in self._writers.values() for path in writer.paths]
 
 
-def read_batch(results: Path, folders: Collection[Path]) -> tuple[int, dict[str, int]]:
+class Taken(NamedTuple):
+    """What has been taken out of the results of batch files.
+
+    Attributes:
+        answers: how many were new.
+        failed: how many requests have none, by reason.
+        foreign: results of requests that this experiment has not written.
+    """
+
+    answers: int
+    failed: dict[str, int]
+    foreign: int
+
+
+def read_batch(results: Path, folders: Collection[Path]) -> Taken:
     """Take the results of batch files into the journal.
 
     Args:
         results: folder with the provider's result files.
         folders: those of the experiment's engines in the workspace's journal.
 
-    Returns:
-        How many answers were new, and how many requests have none, by reason.
-
     Raises:
-        DataError: a line that is no result, or one of another experiment.
+        DataError: a line that is no result, or nothing but results of another experiment.
     """
     journals = {folder.name: folder for folder in folders}
     failed: dict[tuple[Origin, str], str] = {}
     found: dict[Origin, dict[str, Answer]] = {}
+    foreign: list[DataError] = []
     for name, result in read_results(results):
-        origin, key = _read_custom_id(name, results, journals)
+        try:
+            origin, key = _read_custom_id(name, results, journals)
+        except DataError as error:
+            foreign.append(error)
+            continue
         if isinstance(result, str):
             failed.setdefault((origin, key), result)
         else:
             found.setdefault(origin, {}).setdefault(key, result)
+    if foreign and not (found or failed):
+        raise foreign[0]
     reading = digest(sorted((path.name, path.stat().st_size) for path in results.glob("*.jsonl")))[:8]
     new = sum(_append(journals[o.journal], o, answers, f"batch{reading}") for o, answers in found.items())
     refused: dict[Origin, dict[str, Answer]] = {}
@@ -150,7 +168,8 @@ def read_batch(results: Path, folders: Collection[Path]) -> tuple[int, dict[str,
             refused.setdefault(origin, {})[key] = Answer("", "error", error=reason)
     for origin, refusals in refused.items():
         _append(journals[origin.journal], origin, refusals, f"refused{reading}")
-    return new, dict(Counter(one.error for refusals in refused.values() for one in refusals.values()))
+    reasons = Counter(one.error for refusals in refused.values() for one in refusals.values())
+    return Taken(new, dict(reasons), len(foreign))
 
 
 def _append(folder: Path, origin: Origin, answers: dict[str, Answer], writer: str) -> int:

@@ -1,6 +1,7 @@
 """Units in this process: one after another, or as many at once as keep an engine full. For small sets, and to
 debug."""
 
+import logging
 import threading
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -11,6 +12,8 @@ from beirnl.executors import Done
 from beirnl.stages import STAGES
 from beirnl.stages.base import Stage, StoppedError, Task, execute
 from beirnl.store.artifacts import Receipt
+
+logger = logging.getLogger(__name__)
 
 
 class LocalExecutor:
@@ -26,7 +29,7 @@ class LocalExecutor:
             return
         stage = STAGES[tasks[0].stage]
         resource = self._load(stage, tasks[0])
-        at_once = min(stage.in_flight(tasks[0].spec), len(tasks))
+        at_once = stage.in_flight(tasks[0].spec)
         if at_once == 1:
             for task in tasks:
                 done(task, execute(stage, task, resource))
@@ -77,6 +80,7 @@ def _in_threads(stage: Stage, tasks: Sequence[Task], resource: Any, at_once: int
                         stop.set()
         except BaseException:
             stop.set()
+            logger.info("stopping: waiting for what is under way, which is paid for; again to leave at once")
             raise
     if errors:
         raise next((error for error in errors if not isinstance(error, StoppedError)), errors[0])

@@ -133,8 +133,10 @@ def _other_prompt(config: TranslationConfig, kind: Kind, first: TranslationSpec)
 def _translation_spec(
     experiment: Experiment, config: EngineConfig, subject: Subject, prompt: str
 ) -> TranslationSpec:
+    from beirnl.translation.prompts import opening
+
     name, text = _read_prompt(experiment, prompt)
-    return TranslationSpec(
+    spec = TranslationSpec(
         llm=llm_spec(experiment, config, _languages_of(name, text, subject)),
         kind=subject.kind,
         prompt=name,
@@ -143,6 +145,8 @@ def _translation_spec(
         target_language=subject.languages[1],
         domain=subject.domain,
     )
+    opening(spec)  # refuses languages that the prompt is not written for
+    return spec
 
 
 def _read_prompt(experiment: Experiment, prompt: str) -> tuple[str, str]:

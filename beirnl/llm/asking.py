@@ -3,7 +3,8 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from beirnl.llm.protocol import LLM, Answer, Request
+from beirnl.errors import BeirnlError, EngineError
+from beirnl.llm.protocol import LLM, Answer, Enough, Request, never
 from beirnl.specs import LlmSpec
 from beirnl.store.failpoints import failpoint
 from beirnl.store.journal import Entry, Journal
@@ -33,8 +34,10 @@ class Asker:
         spec: its model enters the keys, with its revision.
         journal: answers already given, and where new ones go.
         unit: for the failpoint ``after-answer``.
-        watch: called after every new answer with the usage so far; may raise to stop the unit.
+        watch: called after every new answer with the usage so far; may raise to stop the unit: then nothing
+            more is sent, and what is under way is still answered and put away.
         order: called with the requests that the engine is about to be asked; may raise to prevent it.
+        stopped: whether the run is being stopped; looked at by an engine that waits.
     """
 
     llm: LLM
@@ -43,6 +46,7 @@ class Asker:
     unit: int
     watch: Callable[[Usage], None] = lambda usage: None
     order: Callable[[Collection[Request]], None] = lambda requests: None
+    stopped: Callable[[], bool] = never
     usage: Usage = field(default_factory=Usage)
 
     def ask(self, requests: Sequence[Request], attempt: int = 0) -> list[Answer]:
@@ -57,19 +61,37 @@ class Asker:
         pending = {key: r for key, r in zip(keys, requests, strict=True) if key not in answers}
         if pending:
             self.order(pending.values())
-        for key, answer in self.new_answers(pending) if pending else ():
+            answers |= self._ask(pending)
+        return [answers[key] for key in keys]
+
+    def _ask(self, pending: Mapping[str, Request]) -> dict[str, Answer]:
+        answers: dict[str, Answer] = {}
+        stop: BeirnlError | None = None
+
+        def enough() -> bool:
+            return stop is not None or self.stopped()
+
+        for key, answer in self.new_answers(pending, enough):
             answers[key] = answer
             if answer.finish_reason != "error":  # an error may pass; it is asked again by the next run
                 self.journal.append(entry_of(key, answer))
                 failpoint("after-answer", self.unit)
             self.usage.add(answer)
-            self.watch(self.usage)
-        return [answers[key] for key in keys]
+            try:
+                self.watch(self.usage)
+            except BeirnlError as error:
+                stop = stop or error
+        if stop:
+            raise stop
+        if len(answers) < len(pending):
+            self.watch(self.usage)  # says why, if the run is being stopped
+            raise EngineError(f"the engine has left {len(pending) - len(answers)} requests without an answer")
+        return answers
 
-    def new_answers(self, pending: Mapping[str, Request]) -> Iterator[tuple[str, Answer]]:
+    def new_answers(self, pending: Mapping[str, Request], enough: Enough) -> Iterator[tuple[str, Answer]]:
         """Answers to requests by their keys, as they come from the engine."""
         keys = list(pending)
-        return ((keys[place], answer) for place, answer in self.llm.generate(list(pending.values())))
+        return ((keys[place], answer) for place, answer in self.llm.generate(list(pending.values()), enough))
 
 
 def entry_of(key: str, answer: Answer) -> Entry:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
 from beirnl.errors import EngineError
-from beirnl.llm.protocol import Answer, Request, Surroundings
+from beirnl.llm.protocol import Answer, Enough, Request, Surroundings, never
 from beirnl.specs import LlmSpec
 
 _FAULT = re.compile(r"\s*\[\[fault:([a-z-]+)(?::([a-z]+))?\]\]")
@@ -89,9 +89,11 @@ class MockLlm:
         self._delay = float(os.environ.get("BEIRNL_MOCK_DELAY", "0"))
         self._languages = spec.languages
 
-    def generate(self, requests: Sequence[Request]) -> Iterator[tuple[int, Answer]]:
+    def generate(self, requests: Sequence[Request], enough: Enough = never) -> Iterator[tuple[int, Answer]]:
         """Answers in order; see :class:`beirnl.llm.protocol.LLM`."""
         for place, request in enumerate(requests):
+            if enough():
+                return
             yield place, self._answer(request)
 
     def _answer(self, request: Request) -> Answer:

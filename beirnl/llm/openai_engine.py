@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from beirnl.errors import BeirnlError, EngineError
 from beirnl.llm.http.client import Client
-from beirnl.llm.protocol import Answer, Request, Surroundings
+from beirnl.llm.protocol import Answer, Enough, Request, Surroundings, never
 from beirnl.specs import LlmSpec
 
 T = TypeVar("T")
@@ -48,25 +48,27 @@ class OpenAiLlm:
             self.close()
             raise
 
-    def generate(self, requests: Sequence[Request]) -> Iterator[tuple[int, Answer]]:
+    def generate(self, requests: Sequence[Request], enough: Enough = never) -> Iterator[tuple[int, Answer]]:
         """Answers as they come; see :class:`beirnl.llm.protocol.LLM`.
 
-        If the caller stops early, what is not answered is cancelled. At most ``in_flight`` answers of a call
-        wait to be taken; then it sends no more.
+        If the caller closes the iterator early, what is not answered is cancelled. At most ``in_flight``
+        answers of a call wait to be taken; then it sends no more.
 
         Raises:
-            EngineError: no request can be answered; every call that is under way raises it.
+            EngineError: no request can be answered; every call that is under way raises it, after what it has
+                sent is answered.
         """
-        call = _Call(requests)
+        call = _Call(requests, enough)
         self._soon(self._pump.admit, call)
         try:
-            for _ in requests:
-                item = call.answers.get()
+            while item := call.answers.get():
                 if isinstance(item, BaseException):
                     raise _copied(item)
                 if call.held:
                     self._soon(self._pump.start)
                 yield item
+                if enough():
+                    self._soon(self._pump.start)  # which ends the call
         finally:
             if call.unfinished:
                 with suppress(EngineError):  # closed: nothing is under way
@@ -96,14 +98,18 @@ class _Call:
     """One call of ``generate``: what is left to send, what is under way, and the answers that wait.
 
     Attributes:
-        answers: ``(place, answer)`` pairs, or the error that ends the call.
+        enough: whether the caller wants no more.
+        answers: ``(place, answer)`` pairs; at the end None, or the error that ends the call.
+        end: that last one.
         held: nothing is sent until the caller has taken more answers.
     """
 
-    def __init__(self, requests: Sequence[Request]) -> None:
+    def __init__(self, requests: Sequence[Request], enough: Enough) -> None:
+        self.enough = enough
         self.waiting = deque(enumerate(requests))
         self.tasks: set[asyncio.Task[None]] = set()
-        self.answers: SimpleQueue[tuple[int, Answer] | BaseException] = SimpleQueue()
+        self.answers: SimpleQueue[tuple[int, Answer] | BaseException | None] = SimpleQueue()
+        self.end: BaseException | None = None
         self.held = False
 
     @property
@@ -128,10 +134,10 @@ class _Pump:
 
     def admit(self, call: _Call) -> None:
         """Take in a new call."""
-        if self._failed:
-            call.answers.put(self._failed)
-            return
         self._calls.append(call)
+        if self._failed:
+            self.finish(call, self._failed)
+        self._end(call)
         self.start()
 
     def start(self) -> None:
@@ -143,6 +149,12 @@ class _Pump:
             self._tasks.add(task)
             task.add_done_callback(partial(self._ended, call))
 
+    def finish(self, call: _Call, error: BaseException | None = None) -> None:
+        """Send nothing more for a call; it ends when what is under way has been answered."""
+        call.waiting.clear()
+        call.end = call.end or error
+        self._end(call)
+
     def drop(self, call: _Call) -> None:
         """Forget a call, and cancel what is under way for it."""
         call.waiting.clear()
@@ -151,13 +163,18 @@ class _Pump:
         self._calls = [other for other in self._calls if other is not call]
 
     async def stop(self, error: BaseException) -> None:
-        """End all calls with this error, and those that come later."""
+        """End all calls with this error at once, and those that come later."""
         self._fail(error)
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def _next(self) -> _Call | None:
         """The oldest call with something to send whose caller keeps up."""
-        for call in self._calls:
+        for call in list(self._calls):
+            if call.enough():
+                self.finish(call)
             if call.waiting:
                 call.held = True  # before looking: the caller looks at it after taking an answer
                 if call.answers.qsize() < self._limit:
@@ -174,16 +191,20 @@ class _Pump:
         error = None if task.cancelled() else task.exception()
         if error:
             self._fail(error)
-        elif not call.unfinished:
-            self.drop(call)
+        self._end(call)
         self.start()
 
+    def _end(self, call: _Call) -> None:
+        """Tell the caller, once, that there is nothing more to come."""
+        if call in self._calls and not call.unfinished:
+            self._calls = [other for other in self._calls if other is not call]
+            call.answers.put(call.end)
+
     def _fail(self, error: BaseException) -> None:
-        """End all calls; the first error is what they and later ones raise."""
+        """Finish all calls; the first error is what they and later ones raise."""
         self._failed = self._failed or error
         for call in list(self._calls):
-            call.answers.put(self._failed)
-            self.drop(call)
+            self.finish(call, self._failed)
 
 
 def _copied(error: BaseException) -> BaseException:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
@@ -103,11 +103,22 @@ class Surroundings:
     folder: Path | None = None
 
 
+Enough = Callable[[], bool]
+
+
+def never() -> bool:
+    """All requests are to be answered."""
+    return False
+
+
 class LLM(Protocol):
     """An engine with a model loaded. One that holds a process or memory may also have ``close()``."""
 
-    def generate(self, requests: Sequence[Request]) -> Iterator[tuple[int, Answer]]:
+    def generate(self, requests: Sequence[Request], enough: Enough = never) -> Iterator[tuple[int, Answer]]:
         """Answers as they come: the place of a request among ``requests`` and its answer, each place once.
+
+        Once ``enough`` says so, nothing more is sent. What has been sent and must be paid for is still
+        answered, and then the answers end.
 
         A request that cannot be answered (a prompt longer than the window, a server that keeps failing on
         it) yields an answer with ``finish_reason`` ``error``; the others are answered. May be called by

@@ -15,7 +15,7 @@ from beirnl.llm.local import (
     sampling,
     token_ids,
 )
-from beirnl.llm.protocol import Answer, Request, Surroundings, too_long
+from beirnl.llm.protocol import Answer, Enough, Request, Surroundings, never, too_long
 from beirnl.llm.seq2seq import Seq2SeqModel
 from beirnl.specs import LlmSpec
 
@@ -66,7 +66,7 @@ class TransformersLlm:
         torch.set_num_threads(max(surroundings.threads, 1))
         self._model: Model = Seq2SeqModel(spec) if seq2seq else CausalModel(spec)
 
-    def generate(self, requests: Sequence[Request]) -> Iterator[tuple[int, Answer]]:
+    def generate(self, requests: Sequence[Request], enough: Enough = never) -> Iterator[tuple[int, Answer]]:
         """Answers batch by batch, longest first; see :class:`beirnl.llm.protocol.LLM`."""
         model = self._model
         prompts = [model.tokens(request) for request in requests]
@@ -79,6 +79,8 @@ class TransformersLlm:
                 alike[request.temperature, request.stop].append(place)
         for places in alike.values():
             for batch in batches(places, list(map(len, prompts)), [room * model.beams for room in rooms]):
+                if enough():
+                    return
                 given = model.answer(
                     [prompts[n] for n in batch], [rooms[n] for n in batch], requests[batch[0]]
                 )

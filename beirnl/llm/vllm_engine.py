@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from beirnl.errors import ConfigError, EngineError, PrerequisiteError
 from beirnl.llm.local import last_line, load_config, load_tokenizer, model_folder, token_ids
 from beirnl.llm.openai_format import json_schema
-from beirnl.llm.protocol import Answer, FinishReason, Request, Surroundings, too_long
+from beirnl.llm.protocol import Answer, Enough, FinishReason, Request, Surroundings, never, too_long
 from beirnl.specs import LlmSpec
 
 
@@ -50,15 +50,18 @@ class VllmLlm:
         self._window = spec.max_model_len
         self._stepper = Stepper(lambda: _load(str(folder), spec, surroundings))
 
-    def generate(self, requests: Sequence[Request]) -> Iterator[tuple[int, Answer]]:
+    def generate(self, requests: Sequence[Request], enough: Enough = never) -> Iterator[tuple[int, Answer]]:
         """Answers as they finish; see :class:`beirnl.llm.protocol.LLM`.
 
-        Closing the iterator early takes back what has not been answered.
+        Closing the iterator early takes back what has not been answered, and so does ``enough``: nobody is
+        paid for it.
         """
         outputs: Outputs = SimpleQueue()
         waiting = 0
         try:
             for place, request in enumerate(requests):
+                if enough():
+                    return
                 with self._tokenizing:
                     prompt = token_ids(self._tokenizer, request)
                 if len(prompt) >= self._window:
@@ -70,7 +73,7 @@ class VllmLlm:
                 while not outputs.empty():
                     waiting -= 1
                     yield _next(outputs)
-            while waiting:
+            while waiting and not enough():
                 waiting -= 1
                 yield _next(outputs)
         finally:

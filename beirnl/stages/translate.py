@@ -106,16 +106,20 @@ class Translator:
     def spend(self, allowance: Allowance, money: float) -> None:
         """Count money spent; BudgetError when the worker's allowance for this group is used up."""
         with self._lock:
-            spent = self._spent[allowance.group] = self._spent.get(allowance.group, 0.0) + money
-        if spent >= allowance.money:
+            self._spent[allowance.group] = self._spent.get(allowance.group, 0.0) + money
+        if self.is_spent(allowance):
             raise BudgetError("the allowance of this worker is spent")
+
+    def is_spent(self, allowance: Allowance) -> bool:
+        """Whether the worker's allowance for this group is used up."""
+        return self._spent.get(allowance.group, 0.0) >= allowance.money
 
     def reserve(self, allowance: Allowance, money: float = 0.0) -> None:
         """Count money that an order will cost; BudgetError, and nothing counted, where nothing or too little
         is left for it."""
         with self._lock:
             spent = self._spent.get(allowance.group, 0.0)
-            if spent >= allowance.money or spent + money > allowance.money:
+            if self.is_spent(allowance) or spent + money > allowance.money:
                 raise BudgetError("the allowance of this worker does not pay for the order")
             self._spent[allowance.group] = spent + money
 
@@ -129,16 +133,24 @@ class Meter:
 
         self._translator, self._unit, self._llm = translator, unit, llm
         self._deferred = ENGINES[llm.engine].deferred
+        self._rows = unit.inputs["rows"].parts[unit.number].rows
         self._prompt = self._completion = 0  # tokens paid so far
 
     @property
-    def hooks(self) -> tuple[Callable[[Usage], None], Callable[[Collection[Request]], None]]:
-        """For :class:`Asker`: ``watch`` and ``order``."""
-        return self._watch, self._order
+    def hooks(
+        self,
+    ) -> tuple[Callable[[Usage], None], Callable[[Collection[Request]], None], Callable[[], bool]]:
+        """For :class:`Asker`: ``watch``, ``order`` and ``stopped``."""
+        return self._watch, self._order, self._stopped
+
+    def _stopped(self) -> bool:
+        allowance = self._unit.task.allowance
+        spent = allowance and not self._deferred and self._translator.is_spent(allowance)
+        return bool(spent) or self._unit.stop.is_set()
 
     def _watch(self, usage: Usage) -> None:
         self._unit.check_stop()
-        self._unit.out.tell(usage.asked)
+        self._unit.out.tell(min(usage.asked, self._rows))  # a row in pieces asks more than one answer
         allowance = self._unit.task.allowance
         if allowance and not self._deferred:
             new = usage.prompt_tokens - self._prompt, usage.completion_tokens - self._completion

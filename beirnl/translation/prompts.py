@@ -27,7 +27,7 @@ import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -60,7 +60,7 @@ class _Head(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     form: Literal["chat", "completion", "source"] = "chat"
-    stop: tuple[str, ...] = ()
+    stop: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     fields: tuple[Literal["title", "text"], ...] = Field(default=(), alias="json")
     source_language: str | None = None
     target_language: str | None = None

@@ -173,6 +173,16 @@ def test_results_of_another_experiment_are_refused(tmp_path):
     assert not (tmp_path / "two" / "workspace" / "journal").exists()
 
 
+def test_results_that_are_not_of_this_experiment_are_passed_over(tmp_path):
+    path = written(tmp_path, dataset(write_set(tmp_path / "set", documents(3))))
+    command("translate", path, "--write-batch", tmp_path / "out")
+    Provider().work(tmp_path / "out", tmp_path / "results")
+    strange = '{"custom_id": "mine", "response": null, "error": {"message": "x"}}\n'
+    (tmp_path / "results" / "more.jsonl").write_text(2 * strange)
+    said = command("translate", path, "--read-batch", tmp_path / "results")
+    assert "4 new answers; 2 passed over" in said.out
+
+
 @pytest.mark.parametrize(
     ("line", "expected"),
     [

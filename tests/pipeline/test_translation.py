@@ -178,7 +178,7 @@ def test_the_report_shows_statuses_repairs_and_examples(tmp_path):
     assert made.rungs == {"room": 1, "prompt": 1}
     assert sorted(example.status for example in made.examples) == ["error", *["numbers"] * 2, *["ok"] * 3]
     (example,) = (example for example in made.examples if example.status == "error")
-    assert example.source == example.translation == f"The city 4 | {rows[4]['text']}"
+    assert example.source == example.kept == f"The city 4 | {rows[4]['text']}"
     shown = text.to_markdown(found)
     assert "| own/nl/document | 20 | 85.00% | 17 | 2 | 1 |" in shown
     assert "| own/nl/document | 5 | 3 | 1 | 1 |" in shown  # not ok at first, in the end, room, prompt

@@ -129,7 +129,7 @@ def test_a_language_that_the_checks_do_not_know_can_be_left_unchecked(tmp_path, 
 
 def test_a_prompt_that_is_written_for_another_language(tmp_path, place):
     text = dataset(place) + translation(to="de", checks={"language": False}, document_prompt="few-shot-nl")
-    line = stopped(tmp_path, text)
+    line = stopped(tmp_path, text, done=set())
     assert "few-shot-nl.txt: the prompt is written for target_language 'nl', not 'de'; choose" in line
 
 

@@ -2,12 +2,14 @@
 
 import re
 import shutil
+import signal
+import time
 
 import pytest
 from beir_folder import doc
 from fault_answers import prompt_of
 from fault_server import FaultServer
-from running import beirnl, dataset, experiment, run
+from running import beirnl, dataset, experiment, run, start
 from support import shared
 from translating import (
     by_id,
@@ -62,18 +64,18 @@ def in_words(prompt):
     return len(prompt.split()) + len(dutch(prompt).split())
 
 
-def limited(tmp_path, server, most, shards=16, **more):
+def limited(tmp_path, server, most, shards=16, in_flight=2, **more):
     """An experiment of 120 documents with a limit, and what the longest row of it costs."""
     place = write_set(tmp_path / "set", documents(120))
-    settings = served(server, price=A_WORD, server={"in_flight": 2})
+    settings = served(server, price=A_WORD, server={"in_flight": in_flight}, **more)
     return experiment(
-        tmp_path, dataset(place, shard_documents=shards) + translation(**settings, **more, max_cost=most)
+        tmp_path, dataset(place, shard_documents=shards) + translation(**settings, max_cost=most)
     )
 
 
 A_ROW = 130  # a little more than the longest row costs
-#: Two requests in flight, and four units at once that each take one more answer before they stop.
-LATE = 2 + 4
+#: Two requests in flight, and as many answers that have come and are not counted yet, of each of four units.
+LATE = 2 + 2 * 4
 
 
 def test_max_cost_stops_a_run_that_goes_on_when_it_is_raised(tmp_path, server):
@@ -93,16 +95,31 @@ def test_max_cost_stops_a_run_that_goes_on_when_it_is_raised(tmp_path, server):
     assert spent(path) == sum(map(in_words, server.counts.prompts))  # every answer is in the journal once
 
 
-def test_little_is_paid_that_is_not_kept_when_max_cost_stops_a_run(tmp_path, server):
-    path = limited(tmp_path, server, 3000)
-    command("run", path)
-    most = (
-        LATE + 4 * 2
-    )  # each unit that stops leaves its place to others, whose requests are cancelled in turn
-    assert spent(path) <= words(server) <= 3000 + most * A_ROW
-    path.write_text(path.read_text().replace("3000", "1000000"))
-    run(path)
-    assert server.counts.prompts.total() - len(server.counts.prompts) <= most  # asked a second time
+@pytest.mark.parametrize(("in_flight", "latency"), [(2, 0.0), (64, 0.3)])
+def test_what_is_in_flight_when_max_cost_stops_a_run_is_kept(tmp_path, in_flight, latency):
+    with FaultServer(answer=dutch, latency=latency) as server:
+        path = limited(tmp_path, server, 3000, in_flight=in_flight)
+        command("run", path)
+        answered = server.counts.prompts.total()
+        assert answered < 121 and spent(path) == words(server)
+        path.write_text(path.read_text().replace("3000", "1000000"))
+        run(path)
+        assert server.counts.prompts.total() == len(server.counts.prompts) == 121  # none a second time
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_is_in_flight_when_a_run_is_interrupted_is_kept(tmp_path, number):
+    with FaultServer(answer=dutch, latency=0.3) as server:
+        path = limited(tmp_path, server, 1_000_000, in_flight=16)
+        process = start("run", path)
+        while server.counts.prompts.total() < 40:
+            time.sleep(0.01)
+        process.send_signal(number)
+        assert "interrupted; run the same command again" in process.communicate(timeout=60)[1]
+        assert process.returncode == 130 and server.counts.prompts.total() < 121
+        assert spent(path) == words(server)
+        run(path)
+        assert server.counts.prompts.total() == len(server.counts.prompts) == 121  # none a second time
 
 
 def test_max_cost_is_shared_by_many_workers_round_after_round(tmp_path):

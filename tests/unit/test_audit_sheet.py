@@ -20,6 +20,11 @@ def test_a_sheet_comes_back_with_every_character(tmp_path):
     assert (found.head.seed, found.head.per_dataset) == (7, 10)
 
 
+def test_a_sheet_that_is_not_there(tmp_path):
+    with pytest.raises(DataError, match="is not there; make one with `beirnl audit sample EXP`"):
+        read_sheet(tmp_path / "s.jsonl")
+
+
 def test_a_sheet_is_written_again_but_never_over_another(tmp_path):
     path = sheet(tmp_path / "s.jsonl", [item()])
     sheet(path, [item()])

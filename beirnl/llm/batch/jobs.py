@@ -2,6 +2,7 @@
 
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import IO, NamedTuple
@@ -11,7 +12,7 @@ from beirnl.llm.batch.board import Board, logger
 from beirnl.llm.batch.book import Claim, Job, JobBook
 from beirnl.llm.batch.files import Result
 from beirnl.llm.batch.provider import BusyError, Look, Provider, RejectedError, UnreachableError
-from beirnl.llm.protocol import Answer, Request, Surroundings
+from beirnl.llm.protocol import Answer, Enough, Request, Surroundings, never
 from beirnl.specs import LlmSpec
 from beirnl.store.files import disk_errors
 
@@ -24,6 +25,7 @@ PATIENCE = 8
 OFFERS = 6
 #: Longest interval, in units of ``poll_seconds``.
 LONGEST = 16
+_GLANCE = 0.5  # seconds after which one who waits looks whether the run is being stopped
 
 
 @dataclass
@@ -78,8 +80,9 @@ class BatchLlm:
         self._closing = threading.Event()
         provider.check()
 
-    def generate(self, requests: Sequence[Request]) -> Iterator[tuple[int, Answer]]:
-        """Answers as their jobs finish; see :class:`beirnl.llm.protocol.LLM`. May take a day.
+    def generate(self, requests: Sequence[Request], enough: Enough = never) -> Iterator[tuple[int, Answer]]:
+        """Answers as their jobs finish; see :class:`beirnl.llm.protocol.LLM`. May take a day; what has been
+        ordered when ``enough`` is said stays in the book, and the next run waits for it.
 
         Raises:
             EngineError: the provider refuses a whole job, a job was cancelled, or it cannot be reached for
@@ -90,7 +93,7 @@ class BatchLlm:
             wanted.add(request.key(self._spec.model), place, request)
         for _ in range(ROUNDS):
             if wanted.requests:
-                for finished in self._finished(self._book.claim(wanted.requests)):
+                for finished in self._finished(self._book.claim(wanted.requests), enough):
                     yield from self._collect(finished, wanted)
         for name, places in wanted.places.items():
             for place in places:
@@ -100,7 +103,7 @@ class BatchLlm:
         """Wake up whoever waits for a job; it stays in the book."""
         self._closing.set()
 
-    def _finished(self, claims: list[Claim]) -> Iterator[_Finished]:
+    def _finished(self, claims: list[Claim], enough: Enough) -> Iterator[_Finished]:
         """The jobs, each as soon as it has ended and its results are here."""
         waiting = {claim.job.name: claim for claim in claims}
         failures = offers = 0
@@ -128,10 +131,14 @@ class BatchLlm:
                     yield finished
             offers = offers + 1 if busy else 0
             if waiting:
-                self._pause(min(2 ** max(failures, offers), LONGEST))
+                self._pause(min(2 ** max(failures, offers), LONGEST), enough)
 
-    def _pause(self, factor: int) -> None:
-        if self._closing.wait(self._spec.server.poll_seconds * factor):
+    def _pause(self, factor: int, enough: Enough) -> None:
+        until = time.monotonic() + self._spec.server.poll_seconds * factor
+        while (left := until - time.monotonic()) > 0 and not enough():
+            if self._closing.wait(min(left, _GLANCE)):
+                break
+        if enough() or self._closing.is_set():
             raise EngineError(
                 "stopped while batch jobs were running",
                 remedy="run the same command again: it waits for the same jobs",
