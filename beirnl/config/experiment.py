@@ -9,6 +9,8 @@ from beirnl.config.paths import expand, resolve_path
 from beirnl.config.sections import (
     DatasetConfig,
     EvaluationConfig,
+    FusionSystem,
+    LateSystem,
     ParallelConfig,
     RerankSystem,
     Runtime,
@@ -50,8 +52,8 @@ class Experiment(Section):
             for name in user.datasets or ():
                 _known(name, datasets, "dataset")
         for position, system in enumerate(self.system):
-            if isinstance(system, RerankSystem):
-                _known(system.first, systems[:position], "first stage (a system above it)")
+            for name in _stands_on(system):
+                _known(name, systems[:position], "system above it")
         return self
 
     @property
@@ -68,6 +70,14 @@ class Experiment(Section):
     def workspace_is_relative(self) -> bool:
         """Whether the file names the workspace by a relative path."""
         return not Path(expand(self.workspace, self.file)).is_absolute()
+
+
+def _stands_on(system: System) -> tuple[str, ...]:
+    """Names of the systems whose runs it needs."""
+    if isinstance(system, FusionSystem):
+        return system.of
+    first = system.first if isinstance(system, RerankSystem | LateSystem) else None
+    return (first,) if first else ()
 
 
 def _unique(names: list[str], what: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from beirnl.config.experiment import Experiment
-from beirnl.config.sections import Bm25System, DenseSystem, RerankSystem
+from beirnl.config.sections import Bm25System, DenseSystem, FusionSystem, LateSystem, RerankSystem
 from beirnl.errors import ConfigError, nearest
 
 #: What pydantic says of the type of a value, in the words of TOML.
@@ -32,6 +32,14 @@ _WORDS = {
     "tuple_type": "must be a list: [...], or [[...]] above each of several tables",
     "union_tag_invalid": "kind must be one of {expected_tags}",
     "union_tag_not_found": "kind is missing",
+}
+
+_KINDS: dict[str, type[BaseModel]] = {
+    "bm25": Bm25System,
+    "dense": DenseSystem,
+    "rerank": RerankSystem,
+    "late": LateSystem,
+    "fusion": FusionSystem,
 }
 
 
@@ -70,7 +78,7 @@ def _first(error: ValidationError) -> tuple[str, str | None]:
     """What is wrong first, unknown keys before all else, and the remedy."""
     errors = sorted(error.errors(), key=lambda e: e["type"] != "extra_forbidden")
     first = errors[0]
-    place = [part for part in first["loc"] if part not in ("bm25", "dense", "rerank")]
+    place = [part for part in first["loc"] if part not in _KINDS]
     where = ".".join(str(part) for part in place)
     if first["type"] == "extra_forbidden":
         return f"unknown key {where!r}", nearest(str(place[-1]), _valid_keys(first["loc"][:-1]))
@@ -81,11 +89,10 @@ def _first(error: ValidationError) -> tuple[str, str | None]:
 
 def _valid_keys(location: tuple[Any, ...]) -> list[str]:
     """The keys that are valid in the table at ``location`` of the experiment file."""
-    kinds: dict[str, type[BaseModel]] = {"bm25": Bm25System, "dense": DenseSystem, "rerank": RerankSystem}
     model: type[BaseModel] = Experiment
     for part in location:
-        if part in kinds:
-            model = kinds[part]
+        if part in _KINDS:
+            model = _KINDS[part]
         elif isinstance(part, str) and part in model.model_fields:
             model = _inner(model.model_fields[part].annotation) or model
     return [name for name in model.model_fields if name != "file"]

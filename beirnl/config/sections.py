@@ -224,7 +224,53 @@ class RerankSystem(_System):
     batch_size: int = Field(default=32, gt=0)
 
 
-System = Annotated[Bm25System | DenseSystem | RerankSystem, Field(discriminator="kind")]
+class LateSystem(_System):
+    """``[[system]]`` of kind ``late``: a vector per token, compared by MaxSim.
+
+    Attributes:
+        first: the system whose first ``depth`` hits are scored; without it all passages are.
+        model: a checkpoint of ColBERT or its kin; the dataset's language chooses its adapter, if it has some.
+        vectors: how token vectors are stored, without ``first``.
+        max_tokens: longest document (default: the model's own limit).
+        max_passages: without ``first``: a larger corpus is refused; never part of a key.
+    """
+
+    kind: Literal["late"]
+    model: Line
+    first: Line | None = None
+    dtype: Dtype = "float32"
+    vectors: Literal["float32", "float16"] = "float16"
+    max_tokens: int | None = Field(default=None, gt=0)
+    batch_size: int = Field(default=32, gt=0)
+    max_passages: int = Field(default=100_000, gt=0)
+
+
+class FusionSystem(_System):
+    """``[[system]]`` of kind ``fusion``: several systems as one.
+
+    Attributes:
+        of: systems above it.
+        method: reciprocal rank, or the sum of normalised scores; see :mod:`beirnl.retrieval.fusion`.
+        weights: of the systems, in their order (default: 1 each).
+        k: of ``rrf``.
+    """
+
+    kind: Literal["fusion"]
+    of: tuple[Line, ...] = Field(min_length=2)
+    method: Literal["rrf", "min-max", "z-score"] = "rrf"
+    weights: tuple[float, ...] = ()
+    k: int = Field(default=60, ge=0)
+
+    @model_validator(mode="after")
+    def _as_many(self) -> "FusionSystem":
+        if self.weights and len(self.weights) != len(self.of):
+            raise ValueError(f"{len(self.of)} systems have {len(self.weights)} weights: give one for each")
+        return self
+
+
+System = Annotated[
+    Bm25System | DenseSystem | RerankSystem | LateSystem | FusionSystem, Field(discriminator="kind")
+]
 
 
 class EvaluationConfig(Section):

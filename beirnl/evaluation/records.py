@@ -32,7 +32,8 @@ class Conditions(_Strict):
         revision: of the model; ``unpinned`` if its source has none.
         dtype: the model's number format.
         profile: whose conventions hold, ``paper``, ``mteb`` or a BM25 profile.
-        search: how candidates are found: by BM25, exactly, approximately, or by rescoring a first stage.
+        search: how candidates are found: by BM25, exactly, approximately, by MaxSim over all passages, by
+            rescoring a first stage, or by fusing the runs of other systems.
         self_matches: whether hits whose id is the query's were removed.
         averaging: over what the mean is, ``queries`` or ``parts`` (CQADupStack's forums).
         versions: packages that compute the number, by name.
@@ -46,7 +47,7 @@ class Conditions(_Strict):
     revision: str | None = None
     dtype: str | None = None
     profile: str | None = None
-    search: Literal["bm25", "exact", "ann", "rerank"]
+    search: Literal["bm25", "exact", "ann", "late", "rerank", "fusion"]
     self_matches: Literal["kept", "removed"]
     averaging: str = "queries"
     versions: dict[str, str] = Field(default_factory=dict)

@@ -1,14 +1,17 @@
 """Systems on a dataset in a language, as nodes: search, second stage, evaluation."""
 
 from beirnl import registry
-from beirnl.config import Bm25System, DenseSystem, Experiment, RerankSystem
+from beirnl.config import Bm25System, DenseSystem, Experiment, FusionSystem, LateSystem, RerankSystem
 from beirnl.errors import ConfigError
 from beirnl.graph.models import resolve
 from beirnl.graph.nodes import Evaluation, Graph, Kind, Node, Texts
 from beirnl.retrieval import analysis
+from beirnl.retrieval.late import LateSpec
 from beirnl.specs import Bm25Spec, EncoderSpec, RerankerSpec
 from beirnl.stages.bm25 import Bm25SearchSpec, IndexSpec
 from beirnl.stages.dense import EmbedSpec
+from beirnl.stages.fusion import FuseSpec
+from beirnl.stages.late import EmbedTokensSpec
 from beirnl.stages.score import EvaluateSpec
 from beirnl.stages.searching import SearchSpec
 from beirnl.stages.second import RerankSpec
@@ -26,8 +29,12 @@ def add_systems(graph: Graph, experiment: Experiment, texts: Texts) -> None:
             runs[system.name] = _bm25(graph, experiment, system, texts)
         elif isinstance(system, DenseSystem):
             runs[system.name] = _dense(graph, experiment, system, texts)
-        else:
+        elif isinstance(system, RerankSystem):
             runs[system.name] = _rerank(graph, experiment, system, texts, runs)
+        elif isinstance(system, LateSystem):
+            runs[system.name] = _late(graph, experiment, system, texts, runs)
+        else:
+            runs[system.name] = _fusion(graph, experiment, system, texts, runs)
         spec = EvaluateSpec(measures=experiment.evaluation.measures, tag=system.name)
         inputs = {"run": runs[system.name], "qrels": texts.qrels}
         node = graph.add(Node("evaluate", texts.label, spec, inputs, system.name))
@@ -102,15 +109,29 @@ def _dense(graph: Graph, experiment: Experiment, system: DenseSystem, texts: Tex
     return graph.add(Node("search-exact", texts.label, search, inputs, system.name))
 
 
-def _rerank(
-    graph: Graph, experiment: Experiment, system: RerankSystem, texts: Texts, runs: dict[str, Node]
-) -> Node:
-    if system.first not in runs:
+def _run_of(name: str, system: str, experiment: Experiment, texts: Texts, runs: dict[str, Node]) -> Node:
+    """The run of a system above, on the same texts."""
+    if name not in runs:
         raise ConfigError(
-            f"system {system.name!r} reranks {system.first!r}, which does not run on {texts.label}",
+            f"system {system!r} stands on {name!r}, which does not run on {texts.label}",
             where=experiment.file,
             remedy="give both the same datasets and languages",
         )
+    return runs[name]
+
+
+def _second_stage(graph: Graph, spec: RerankSpec, first: Node, texts: Texts, name: str) -> Node:
+    """Gather the passages that the first stage found, and score them."""
+    cut = SearchSpec(depth=spec.depth, remove_self_matches=spec.remove_self_matches)
+    inputs = {"run": first, "corpus": texts.corpus}
+    passages = graph.add(Node("gather", texts.label, cut, inputs, first.purpose))
+    inputs = {"run": first, "queries": texts.queries, "passages": passages}
+    return graph.add(Node("rerank", texts.label, spec, inputs, name))
+
+
+def _rerank(
+    graph: Graph, experiment: Experiment, system: RerankSystem, texts: Texts, runs: dict[str, Node]
+) -> Node:
     cross = system.method == "cross-encoder"
     query_prompt, document_prompt = _prompts(system.model)
     spec = RerankSpec(
@@ -126,5 +147,49 @@ def _rerank(
             batch_size=system.batch_size,
         ),
     )
-    inputs = {"run": runs[system.first], "queries": texts.queries, "corpus": texts.corpus}
-    return graph.add(Node("rerank", texts.label, spec, inputs, system.name))
+    first = _run_of(system.first, system.name, experiment, texts, runs)
+    return _second_stage(graph, spec, first, texts, system.name)
+
+
+def _late(
+    graph: Graph, experiment: Experiment, system: LateSystem, texts: Texts, runs: dict[str, Node]
+) -> Node:
+    query_prompt, document_prompt = _prompts(system.model)
+    late = LateSpec(
+        model=resolve(experiment, system.model, "late-interaction"),
+        query_prompt=query_prompt,
+        document_prompt=document_prompt,
+        language=texts.language,
+        dtype=system.dtype,
+        vectors=system.vectors,
+        max_tokens=system.max_tokens,
+        batch_size=system.batch_size,
+    )
+    depth, remove = system.depth, texts.remove_self_matches
+    if system.first:
+        spec = RerankSpec(depth=depth, remove_self_matches=remove, reranker=late)
+        first = _run_of(system.first, system.name, experiment, texts, runs)
+        return _second_stage(graph, spec, first, texts, system.name)
+
+    def embedded(rows: Node, kind: Kind) -> Node:
+        tokens = EmbedTokensSpec(encoder=late, kind=kind, max_passages=system.max_passages)
+        return graph.add(Node("embed-tokens", texts.label, tokens, {"rows": rows}, f"{system.model}, {kind}"))
+
+    inputs = {"rows": embedded(texts.corpus, "document"), "queries": embedded(texts.queries, "query")}
+    search = SearchSpec(depth=depth, remove_self_matches=remove)
+    return graph.add(Node("search-late", texts.label, search, inputs, system.name))
+
+
+def _fusion(
+    graph: Graph, experiment: Experiment, system: FusionSystem, texts: Texts, runs: dict[str, Node]
+) -> Node:
+    found = [_run_of(name, system.name, experiment, texts, runs) for name in system.of]
+    spec = FuseSpec(
+        depth=system.depth,
+        remove_self_matches=texts.remove_self_matches,
+        method=system.method,
+        weights=system.weights,
+        k=system.k,
+    )
+    inputs = {f"run-{number}": run for number, run in enumerate(found)}
+    return graph.add(Node("fuse", texts.label, spec, inputs, system.name))

@@ -20,7 +20,7 @@ from beirnl.errors import ConfigError, PrerequisiteError, nearest
 from beirnl.models.cache import folder_digest
 from beirnl.specs import ModelRef
 
-Kind = Literal["encoder", "reranker", "llm"]
+Kind = Literal["encoder", "reranker", "late-interaction", "llm"]
 _T = TypeVar("_T")
 
 _FOLDER = Path(__file__).parent

@@ -129,13 +129,25 @@ def _search_conditions(run: Node) -> dict[str, Any]:
             "b": bm25.b,
             "depth": spec.depth,
         }
+    if run.stage == "fuse":
+        return {
+            "search": "fusion",
+            "of": " + ".join(run.inputs[f"run-{number}"].purpose for number in range(len(run.inputs))),
+            "method": spec.method,
+            "weights": ", ".join(map(str, spec.weights)) or None,
+            "k": spec.k if spec.method == "rrf" else None,
+            "depth": spec.depth,
+        }
     if run.stage == "search-exact":
         model_spec, search = run.inputs["rows"].spec.encoder, {"search": "exact"}  # type: ignore[attr-defined]
+    elif run.stage == "search-late":
+        model_spec = run.inputs["rows"].spec.encoder  # type: ignore[attr-defined]
+        search = {"search": "late", "method": "late-interaction", "vectors": model_spec.vectors}
     else:
         first = run.inputs["run"]
         model_spec, search = (
             spec.reranker,
-            {"search": "rerank", "first": first.purpose, "method": spec.reranker.kind},
+            {"search": "rerank", "first": first.purpose, "method": spec.method},
         )
     return {
         **search,

@@ -1,15 +1,16 @@
 """The stage table: the whole data flow on one page.
 
-corpus.jsonl ─ import-corpus ─┬─ TRANSLATION ─┬─ index ─ search-bm25 ─┬─ rerank ─┐
-queries.jsonl ─ import-queries ┤               ├─ embed ─ search-exact ┘          ├─ evaluate
-qrels/*.tsv ─ import-qrels ────┘               └──────────────────────────────────┘
+corpus.jsonl ─ import-corpus ──┬─ TRANSLATION ─┬─ index ─ search-bm25 ────────┬─ gather ─ rerank ─┬─ fuse
+queries.jsonl ─ import-queries ┤               ├─ embed ─ search-exact ───────┤                   │
+qrels/*.tsv ─ import-qrels ────┘               ├─ embed-tokens ─ search-late ─┴───────────────────┘
+                                               └─ evaluate, for the run of every system
 TRANSLATION: translate ─ lengths ─ check ─ repair (once for each engine of the ladder)
 parallel text: import-lines ─ TRANSLATION ─ quality
 """
 
 from typing import Any
 
-from beirnl.stages import bm25, dense, imports, score, second
+from beirnl.stages import bm25, dense, fusion, imports, late, score, second
 from beirnl.stages import translate as text
 from beirnl.stages.base import Stage
 
@@ -43,13 +44,24 @@ STAGES: dict[str, Stage] = {
         Stage("embed", 1, dense.embed, text.shards, load=dense.load_embedder, pool=dense.embed_pool),
         Stage("search-exact", 1, dense.search_exact, dense.search_units, reduce=dense.merge_search),
         Stage(
-            "rerank",
+            "embed-tokens",
             1,
+            late.embed_tokens,
+            text.shards,
+            load=late.load_token_embedder,
+            pool=late.embed_tokens_pool,
+        ),
+        Stage("search-late", 1, late.search_late, late.search_late_units, reduce=dense.merge_search),
+        Stage("gather", 1, second.gather, second.gather_units),
+        Stage(
+            "rerank",
+            2,
             second.rerank,
             second.rerank_units,
             load=second.load_second_stage,
             pool=second.rerank_pool,
         ),
+        Stage("fuse", 1, fusion.fuse, eager=True),
         Stage("evaluate", 1, score.evaluate, eager=True),
     )
 }
