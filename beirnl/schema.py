@@ -49,14 +49,13 @@ SCORES = pa.schema([("query_id", pa.string()), ("measure", pa.string()), ("value
 
 
 def embeddings(dimension: int, dtype: str = "float32") -> pa.Schema:
-    """Vectors of one shard: ``row``, ``id`` and a fixed-size list of ``dimension`` numbers."""
-    return pa.schema(
-        [
-            ("row", pa.int64()),
-            ("id", pa.string()),
-            ("vector", pa.list_(pa.from_numpy_dtype(dtype), dimension)),
-        ]
-    )
+    """Vectors of one shard: ``row``, ``id`` and a fixed-size list of ``dimension`` numbers.
+
+    Those of int8 have a ``scale`` each, by which its numbers are multiplied.
+    """
+    vector = pa.list_(pa.from_numpy_dtype(dtype), dimension)
+    fields = [("row", pa.int64()), ("id", pa.string()), ("vector", vector)]
+    return pa.schema([*fields, ("scale", pa.float32())] if dtype == "int8" else fields)
 
 
 def join_title_text(title: str, text: str) -> str:

@@ -36,44 +36,6 @@ class ModelRef(Spec):
     trust_remote_code: bool = False
 
 
-class EncoderSpec(Spec):
-    """A bi-encoder: one vector per text, compared by cosine."""
-
-    model: ModelRef
-    query_prompt: str = ""
-    document_prompt: str = ""
-    dtype: Dtype = "float32"
-    vectors: Literal["float32", "float16"] = "float32"
-    max_tokens: int | None = None
-    batch_size: int = 32
-
-
-class RerankerSpec(Spec):
-    """A second stage over the first ``depth`` documents of a first stage."""
-
-    kind: Literal["cross-encoder", "bi-encoder"]
-    model: ModelRef
-    query_prompt: str = ""
-    document_prompt: str = ""
-    dtype: Dtype = "float32"
-    max_tokens: int | None = None
-    batch_size: int = 32
-
-
-class Bm25Spec(Spec):
-    """BM25 index conditions.
-
-    ``elasticsearch``: fields title and text, best_fields with a tie breaker (BEIR's Elasticsearch baseline,
-    BEIR-NL section 4.1.1). ``flat``: one field, title and text joined.
-    """
-
-    profile: Literal["elasticsearch", "flat"] = "elasticsearch"
-    analyzer: str = "english"
-    k1: float = 1.2
-    b: float = 0.75
-    tie_breaker: float = 0.5
-
-
 class Server(BaseModel):
     """Where an LLM is reached and how hard it may be pressed: never part of a key.
 
@@ -100,6 +62,71 @@ class Server(BaseModel):
     batch_requests: int = Field(default=50_000, gt=0)
     batch_megabytes: float = Field(default=200.0, gt=0)
     poll_seconds: float = Field(default=60.0, gt=0)
+
+
+class EncoderSpec(Spec):
+    """A bi-encoder: one vector per text, compared by cosine.
+
+    Attributes:
+        model: its weights; ``source`` is ``api:NAME`` for one behind an API.
+        query_prompt, document_prompt: what stands in front of a text.
+        dtype: of the weights and the forward pass.
+        vectors: how vectors are stored.
+        max_tokens: texts are cut after so many tokens, prompt and special tokens included; None: the model's.
+        batch_size: most texts in a batch, or in a request.
+        batch_tokens: most tokens in a batch, padding included, or in a request; None: no such limit.
+        dimensions: only the first numbers of each vector, for models trained for that; asked of an API.
+        query_task, document_task: the model's own name of what it is to do, for models with task adapters.
+        language: the language adapter that is set; see :mod:`beirnl.retrieval.languages`.
+        tokenizer: how tokens of a text for an API are counted; see :mod:`beirnl.retrieval.api_encoder`.
+        server: where an API is reached; not part of the key.
+    """
+
+    model: ModelRef
+    query_prompt: str = ""
+    document_prompt: str = ""
+    dtype: Dtype = "float32"
+    vectors: Literal["float32", "float16", "int8"] = "float32"
+    max_tokens: int | None = None
+    batch_size: int = 32
+    batch_tokens: int | None = None
+    dimensions: int | None = None
+    query_task: str = ""
+    document_task: str = ""
+    language: str = ""
+    tokenizer: Literal["", "cl100k_base", "bytes"] = ""
+    server: Server = Field(default=Server(), exclude=True)
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the model is asked over the network, not loaded."""
+        return self.model.source.startswith("api:")
+
+
+class RerankerSpec(Spec):
+    """A second stage over the first ``depth`` documents of a first stage."""
+
+    kind: Literal["cross-encoder", "bi-encoder"]
+    model: ModelRef
+    query_prompt: str = ""
+    document_prompt: str = ""
+    dtype: Dtype = "float32"
+    max_tokens: int | None = None
+    batch_size: int = 32
+
+
+class Bm25Spec(Spec):
+    """BM25 index conditions.
+
+    ``elasticsearch``: fields title and text, best_fields with a tie breaker (BEIR's Elasticsearch baseline,
+    BEIR-NL section 4.1.1). ``flat``: one field, title and text joined.
+    """
+
+    profile: Literal["elasticsearch", "flat"] = "elasticsearch"
+    analyzer: str = "english"
+    k1: float = 1.2
+    b: float = 0.75
+    tie_breaker: float = 0.5
 
 
 class LlmSpec(Spec):

@@ -202,14 +202,35 @@ class Bm25System(_System):
 
 
 class DenseSystem(_System):
-    """``[[system]]`` of kind ``dense``: a bi-encoder and exact search by cosine."""
+    """``[[system]]`` of kind ``dense``: a bi-encoder and exact search by cosine.
+
+    Attributes:
+        model: a model of the registry, a hub path, or a folder; for an API the provider's name.
+        engine: ``openai``: the model is behind an OpenAI-compatible API, even if no entry says so.
+        query_prompt, document_prompt: what stands in front of texts (default: the registry's).
+        dimensions: only the first numbers of each vector, for models trained for that.
+        batch_size, batch_tokens: most texts, and most tokens, in a batch or in a request to an API.
+        language_adapter: the adapter of a model that has them (default: the text's language, if the
+            registry says that the model has them).
+        tokenizer: how ``max_tokens`` is counted for an API: ``cl100k_base`` by tiktoken, ``bytes`` as one
+            token per three bytes; ``auto``: the first where the model has it and tiktoken is installed.
+        server: where an API is reached and its limits; see :class:`beirnl.specs.Server`.
+    """
 
     kind: Literal["dense"]
     model: Line
+    engine: Literal["openai"] | None = None
+    query_prompt: str | None = None
+    document_prompt: str | None = None
     dtype: Dtype = "float32"
-    vectors: Literal["float32", "float16"] = "float32"
+    vectors: Literal["float32", "float16", "int8"] = "float32"
+    dimensions: int | None = Field(default=None, gt=0)
     max_tokens: int | None = Field(default=None, gt=0)
     batch_size: int = Field(default=32, gt=0)
+    batch_tokens: int | None = Field(default=None, gt=0)
+    language_adapter: Line | None = None
+    tokenizer: Literal["auto", "cl100k_base", "bytes"] = "auto"
+    server: ServerConfig = ServerConfig()
 
 
 class RerankSystem(_System):

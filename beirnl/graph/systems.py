@@ -6,8 +6,9 @@ from beirnl.errors import ConfigError
 from beirnl.graph.models import resolve
 from beirnl.graph.nodes import Evaluation, Graph, Kind, Node, Texts
 from beirnl.retrieval import analysis
+from beirnl.retrieval.api_encoder import counting
 from beirnl.retrieval.late import LateSpec
-from beirnl.specs import Bm25Spec, EncoderSpec, RerankerSpec
+from beirnl.specs import Bm25Spec, EncoderSpec, ModelRef, RerankerSpec
 from beirnl.stages.bm25 import Bm25SearchSpec, IndexSpec
 from beirnl.stages.dense import EmbedSpec
 from beirnl.stages.fusion import FuseSpec
@@ -88,17 +89,36 @@ def _prompts(name: str) -> tuple[str, str]:
     return (entry.prompts.query, entry.prompts.document) if entry else ("", "")
 
 
-def _dense(graph: Graph, experiment: Experiment, system: DenseSystem, texts: Texts) -> Node:
-    query_prompt, document_prompt = _prompts(system.model)
-    encoder = EncoderSpec(
-        model=resolve(experiment, system.model, "encoder"),
-        query_prompt=query_prompt,
-        document_prompt=document_prompt,
+def _encoder(experiment: Experiment, system: DenseSystem, language: str) -> EncoderSpec:
+    """The encoder of a system: what the file says, else the registry."""
+    entry = registry.find_model(system.model)
+    facts = entry or registry.ModelEntry(name=system.model, kind="encoder", licence="")
+    api = ModelRef(name=system.model, source=f"api:{system.model}") if system.engine else None
+    model = api or resolve(experiment, system.model, "encoder")
+    remote = model.source.startswith("api:")
+    limit = system.max_tokens or (facts.max_tokens if remote else None)
+    adapter = system.language_adapter or (language if facts.language_adapters else "")
+    counted = counting(facts.tokenizer) if system.tokenizer == "auto" else system.tokenizer
+    return EncoderSpec(
+        model=model,
+        query_prompt=facts.prompts.query if system.query_prompt is None else system.query_prompt,
+        document_prompt=facts.prompts.document if system.document_prompt is None else system.document_prompt,
         dtype=system.dtype,
         vectors=system.vectors,
-        max_tokens=system.max_tokens,
+        max_tokens=limit,
         batch_size=system.batch_size,
+        batch_tokens=system.batch_tokens,
+        dimensions=system.dimensions,
+        query_task=facts.tasks.query,
+        document_task=facts.tasks.document,
+        language=adapter,
+        tokenizer=counted if remote and limit else "",
+        server=system.server,
     )
+
+
+def _dense(graph: Graph, experiment: Experiment, system: DenseSystem, texts: Texts) -> Node:
+    encoder = _encoder(experiment, system, texts.language)
 
     def embedded(rows: Node, kind: Kind) -> Node:
         spec = EmbedSpec(encoder=encoder, kind=kind)

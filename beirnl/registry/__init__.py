@@ -52,6 +52,10 @@ class ModelEntry(_Entry):
         dimension: length of a vector; ``None`` for models that yield none.
         max_tokens: the longest input, special tokens included.
         prompts: prefixes for queries and documents.
+        tasks: the model's own names of what it does with queries and documents, for one with task adapters.
+        language_adapters: whether it reads through an adapter of the text's language.
+        api: what the provider of an OpenAI-compatible API calls it, or empty.
+        tokenizer: name of tiktoken's encoding that such a model has, or empty.
         notes: what a user should know before relying on it.
         training: datasets it was trained on, by their name here, for marks of contamination.
         trust_remote_code: whether the model's own code from the hub is run.
@@ -67,6 +71,10 @@ class ModelEntry(_Entry):
     dimension: int | None = None
     max_tokens: int | None = None
     prompts: Prompts = Prompts()
+    tasks: Prompts = Prompts()
+    language_adapters: bool = False
+    api: str = ""
+    tokenizer: str = ""
     notes: str = ""
     training: tuple[str, ...] = ()
     trust_remote_code: bool = False
@@ -275,7 +283,9 @@ def resolve_model(name_or_path: str, kind: Kind) -> ModelRef:
             f"model {name_or_path!r} is used as {kind} and is registered as {entry.kind}",
             remedy=f"use one of: {', '.join(_names(kind))}",
         )
-    if entry.package and name_or_path == entry.name:
+    if entry.api:
+        source, revision, recipe = f"api:{entry.api}", "unpinned", ""
+    elif entry.package and name_or_path == entry.name:
         source, revision, recipe = f"package:{entry.package}", entry.package.partition("==")[2], entry.recipe
     else:
         source, revision, recipe = f"hub:{entry.hub}", entry.revision or "unpinned", ""

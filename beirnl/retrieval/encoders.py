@@ -1,10 +1,12 @@
 """Bi-encoders: texts to unit vectors, whose dot product is their cosine.
 
-Texts are encoded in batches of similar length and put back in input order. Equal texts are encoded once, and
-the order within a call does not decide how batches are made up, so the same texts give the same vectors
-whatever their order (with the same threads and batch size).
+Texts are tokenised once, encoded in batches of similar length and put back in input order. Equal texts are
+encoded once, and the order within a call does not decide how batches are made up, so the same texts give
+the same vectors whatever their order (with the same threads and batch plan). A call holds its texts, their
+ids and their vectors, and one batch in the model.
 """
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
@@ -14,7 +16,11 @@ import numpy as np
 from beirnl.errors import ConfigError, EngineError
 from beirnl.models.cache import model_path
 from beirnl.models.usem3 import UseM3, is_usem3
+from beirnl.retrieval.languages import set_language
+from beirnl.retrieval.tokens import TOKENISED, Prepared, Tokens
 from beirnl.specs import EncoderSpec
+
+TextKind = Literal["query", "document"]
 
 #: A text longer than this many characters for each token of the limit is cut before it is tokenised.
 CHARACTERS_PER_TOKEN = 16
@@ -37,7 +43,7 @@ class Encoder(Protocol):
 
     dimension: int
 
-    def encode(self, texts: Sequence[str], kind: Literal["query", "document"]) -> Encoded:
+    def encode(self, texts: Sequence[str], kind: TextKind) -> Encoded:
         """Vectors of ``texts`` in their order; ``kind`` decides which prompt stands in front."""
         ...
 
@@ -46,13 +52,13 @@ def load_encoder(spec: EncoderSpec, *, device: str = "auto", threads: int | None
     """Load an encoder with the conditions of its spec.
 
     Args:
-        spec: model, prompts, dtype, longest input and batch size.
+        spec: model, prompts, dtype, longest input and batch plan.
         device: ``auto`` is the first CUDA device where there is one, else the CPU; or a torch device.
         threads: CPU threads; ``None`` leaves the library's choice.
 
     Raises:
         PrerequisiteError: the model's weights are not there.
-        ConfigError: the model cannot have this dtype or this many tokens.
+        ConfigError: the model cannot have this dtype, this many tokens or numbers, or this language.
     """
     folder = model_path(spec.model)
     backend: _Backend
@@ -63,14 +69,20 @@ def load_encoder(spec: EncoderSpec, *, device: str = "auto", threads: int | None
                 where=spec.model.name,
                 remedy='set dtype = "float32"',
             )
-        backend = UseM3(threads=threads, limit=spec.max_tokens or UseM3.guard)
+        backend = _Numpy(spec, UseM3(threads=threads, limit=spec.max_tokens or UseM3.guard))
     else:
         backend = _SentenceTransformer(spec, folder, device, threads)
+    if spec.dimensions and spec.dimensions > backend.dimension:
+        raise ConfigError(
+            f"dimensions is {spec.dimensions} and the model's vectors have {backend.dimension} numbers",
+            where=spec.model.name,
+            remedy="leave it out, or lower it for a model that was trained to be cut",
+        )
     return _BatchingEncoder(spec, backend)
 
 
 class _Backend(Protocol):
-    """What differs between libraries: counting tokens, and the forward pass of one batch."""
+    """What differs between libraries: making tokens, and the forward pass of one batch of them."""
 
     @property
     def dimension(self) -> int: ...
@@ -80,39 +92,45 @@ class _Backend(Protocol):
 
     def lengths(self, texts: Sequence[str]) -> list[int]: ...
 
-    def embed(self, texts: Sequence[str], prompt: str) -> np.ndarray: ...
+    def prepare(self, texts: Sequence[str], kind: TextKind) -> Prepared: ...
+
+    def embed(self, items: Sequence[Any], kind: TextKind) -> np.ndarray: ...
 
 
 class _BatchingEncoder:
     def __init__(self, spec: EncoderSpec, backend: _Backend) -> None:
-        self.dimension = backend.dimension
+        self.dimension = spec.dimensions or backend.dimension
         self._spec, self._backend = spec, backend
-        self._prompts = {"query": spec.query_prompt, "document": spec.document_prompt}
 
-    def encode(self, texts: Sequence[str], kind: Literal["query", "document"]) -> Encoded:
+    def encode(self, texts: Sequence[str], kind: TextKind) -> Encoded:
         """See :meth:`Encoder.encode`.
 
         Raises:
-            EngineError: the model returned something other than one finite vector per text.
+            EngineError: the model returned something other than one finite vector per text, or the batch
+                does not fit into the device.
         """
-        prompt, limit = self._prompts[kind], self._backend.limit
+        limit = self._backend.limit
         places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
         unique = [clip(text, limit, self._backend.lengths) for text in places]
-        lengths = self._backend.lengths([prompt + text for text in unique])
+        lengths, items = self._backend.prepare(unique, kind)
         vectors = np.empty((len(unique), self.dimension), np.float32)
-        for batch in batches(lengths, unique, self._spec.batch_size):
-            vectors[batch] = self._embed([unique[place] for place in batch], prompt)
+        for batch in self._plan(lengths, unique):
+            vectors[batch] = self._embed([items[n] for n in batch], [unique[n] for n in batch], kind)
         order = [places[text] for text in texts]
         truncated = sum(lengths[place] > limit for place in order) if limit else 0
         return Encoded(vectors[order] if order else vectors, truncated)
 
-    def _embed(self, texts: list[str], prompt: str) -> np.ndarray:
-        vectors = self._backend.embed(texts, prompt)
-        if vectors.shape != (len(texts), self.dimension):
+    def _plan(self, lengths: list[int], texts: list[str]) -> Iterator[list[int]]:
+        spec = self._spec
+        return batches(lengths, texts, spec.batch_size, spec.batch_tokens, self._backend.limit)
+
+    def _embed(self, items: list[Any], texts: list[str], kind: TextKind) -> np.ndarray:
+        vectors = self._backend.embed(items, kind)
+        if vectors.shape != (len(texts), self._backend.dimension):
             raise EngineError(
                 f"the encoder returned an array of shape {vectors.shape} for {len(texts)} texts",
                 where=self._spec.model.name,
-                remedy=f"it must return {self.dimension} numbers for each text",
+                remedy=f"it must return {self._backend.dimension} numbers for each text",
             )
         broken = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
         if len(broken):
@@ -122,13 +140,26 @@ class _BatchingEncoder:
                 where=self._spec.model.name,
                 remedy=f'dtype is {self._spec.dtype}: try dtype = "float32"',
             )
-        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-        unit: np.ndarray = vectors / np.maximum(norms, np.finfo(np.float32).tiny)
-        return unit
+        return unit_vectors(vectors[:, : self.dimension])
+
+
+class _Numpy:
+    """USE, which makes its tokens itself and remembers them."""
+
+    def __init__(self, spec: EncoderSpec, model: UseM3) -> None:
+        self._model, self._prompts = model, prompts_of(spec)
+        self.dimension, self.limit, self.lengths = model.dimension, model.limit, model.lengths
+
+    def prepare(self, texts: Sequence[str], kind: TextKind) -> Prepared:
+        prompted = [self._prompts[kind] + text for text in texts]
+        return Prepared(self._model.lengths(prompted), prompted)
+
+    def embed(self, items: Sequence[Any], kind: TextKind) -> np.ndarray:
+        return self._model.embed(items)
 
 
 class _SentenceTransformer:
-    """A model that sentence-transformers loads."""
+    """A model that sentence-transformers loads; its pooling and dense layers are those of its folder."""
 
     def __init__(self, spec: EncoderSpec, folder: Path, device: str, threads: int | None) -> None:
         from sentence_transformers import SentenceTransformer
@@ -139,26 +170,100 @@ class _SentenceTransformer:
             trust_remote_code=spec.model.trust_remote_code,
             local_files_only=True,
             model_kwargs={"dtype": spec.dtype},
-        )
+        ).eval()
         if spec.max_tokens:
             check_limit(self._model, spec.max_tokens, spec.model.name)
             self._model.max_seq_length = spec.max_tokens
+        set_language(self._model, spec.language, spec.model.name)
+        self._name = spec.model.name
         self.limit = token_limit(self._model)
         self.dimension = int(self._model.get_embedding_dimension() or 0)
         self.lengths = token_counter(self._model.tokenizer)
+        self._prompts = prompts_of(spec)
+        self._options = {kind: _options(self._model, spec, kind) for kind in self._prompts}
+        self._tokens: dict[TextKind, Tokens | None] = {
+            kind: Tokens.of(self._model, prompt, self.limit, self._options[kind])
+            for kind, prompt in self._prompts.items()
+        }
 
-    def embed(self, texts: Sequence[str], prompt: str) -> np.ndarray:
-        vectors: np.ndarray = self._model.encode(
-            list(texts), prompt=prompt, batch_size=len(texts), show_progress_bar=False, convert_to_numpy=True
-        )
-        return vectors.astype(np.float32, copy=False)
+    def prepare(self, texts: Sequence[str], kind: TextKind) -> Prepared:
+        if tokens := self._tokens[kind]:
+            return tokens.prepare(texts)
+        prompt = self._prompts[kind]
+        lengths: list[int] = []
+        for start in range(0, len(texts), TOKENISED):
+            lengths.extend(self.lengths([prompt + text for text in texts[start : start + TOKENISED]]))
+        return Prepared(lengths, list(texts))
+
+    def embed(self, items: Sequence[Any], kind: TextKind) -> np.ndarray:
+        import torch
+
+        try:
+            with torch.inference_mode():
+                vectors: np.ndarray = self._forward(items, kind)["sentence_embedding"].float().cpu().numpy()
+        except torch.OutOfMemoryError as error:
+            raise EngineError(
+                f"a batch of {len(items)} texts does not fit into the device's memory",
+                where=self._name,
+                remedy="lower batch_size, batch_tokens or max_tokens, or give a worker a whole GPU",
+            ) from error
+        return vectors
+
+    def _forward(self, items: Sequence[Any], kind: TextKind) -> Any:
+        options = self._options[kind]
+        if tokens := self._tokens[kind]:
+            features = tokens.features(items)
+        else:
+            features = self._model.preprocess(list(items), prompt=self._prompts[kind], **options)
+        device = self._model.device
+        moved = {n: f.to(device) if hasattr(f, "to") else f for n, f in features.items()}
+        return self._model(moved, **options)
 
 
-def batches(lengths: Sequence[int], texts: Sequence[Any], size: int) -> Iterator[list[int]]:
-    """Places in batches of ``size``, longest first; equal lengths in the order of their texts."""
+def _options(model: Any, spec: EncoderSpec, kind: TextKind) -> dict[str, str]:
+    """Which task the text is for, if the model asks: by its own name (jina-v3), or as ``query`` and
+    ``document`` where modules of sentence-transformers itself decide (asymmetric models)."""
+    named = {"query": spec.query_task, "document": spec.document_task}[kind]
+    own = type(model[0]).__module__.startswith("sentence_transformers.")
+    task = named or (kind if own else "")
+    return {"task": task} if task else {}
+
+
+def prompts_of(spec: EncoderSpec) -> dict[TextKind, str]:
+    """What stands in front of queries and of documents."""
+    return {"query": spec.query_prompt, "document": spec.document_prompt}
+
+
+def unit_vectors(vectors: np.ndarray) -> np.ndarray:
+    """Vectors at length 1, float32; zeros stay zeros."""
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit: np.ndarray = vectors / np.maximum(norms, np.finfo(np.float32).tiny)
+    return unit
+
+
+def batches(
+    lengths: Sequence[int],
+    texts: Sequence[Any],
+    size: int,
+    budget: int | None = None,
+    limit: int | None = None,
+) -> Iterator[list[int]]:
+    """Places in batches, longest first; equal lengths in the order of their texts.
+
+    Args:
+        lengths: tokens of each text.
+        texts: what makes the order of equal lengths the same for every order of the input.
+        size: most texts in a batch.
+        budget: most tokens in a batch, padding included; one text may have more. None: no budget.
+        limit: a text is read no further than this many tokens.
+    """
     order = sorted(range(len(lengths)), key=lambda place: (-lengths[place], texts[place]))
-    for start in range(0, len(order), size):
-        yield order[start : start + size]
+    start = 0
+    while start < len(order):
+        longest = max(1, min(lengths[order[start]], limit or lengths[order[start]]))
+        count = min(size, max(1, budget // longest)) if budget else size
+        yield order[start : start + count]
+        start += count
 
 
 def clip(text: str, limit: int | None, lengths: Callable[[Sequence[str]], list[int]]) -> str:
@@ -231,6 +336,7 @@ def torch_device(device: str, threads: int | None) -> str:
     disable_progress_bar()  # type: ignore[no-untyped-call]
     if threads:
         torch.set_num_threads(threads)
+        os.environ.setdefault("RAYON_NUM_THREADS", str(threads))  # tokenizers, from their first batch on
     if device != "auto":
         return device
     return "cuda" if torch.cuda.is_available() else "cpu"

@@ -15,6 +15,7 @@ from beirnl.stages import translate as text
 from beirnl.stages.base import Stage
 
 _ASKING: dict[str, Any] = {
+    "asks": True,
     "load": text.Translator,
     "pool": text.llm_pool,
     "in_flight": text.units_in_flight,
@@ -41,7 +42,16 @@ STAGES: dict[str, Stage] = {
             load=bm25.load_index,
             pool=bm25.index_pool,
         ),
-        Stage("embed", 1, dense.embed, text.shards, load=dense.load_embedder, pool=dense.embed_pool),
+        Stage(
+            "embed",
+            1,
+            dense.embed,
+            text.shards,
+            load=dense.load_embedder,
+            pool=dense.embed_pool,
+            in_flight=dense.embeds_in_flight,
+            openings=dense.embed_openings,
+        ),
         Stage("search-exact", 1, dense.search_exact, dense.search_units, reduce=dense.merge_search),
         Stage(
             "embed-tokens",

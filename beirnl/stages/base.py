@@ -119,6 +119,7 @@ class Stage:
         in_flight: units that one worker runs at once, in threads; from the spec.
         openings: of a stage that pays for answers, what its requests begin with, from the spec. Artifacts
             that may ask the same are made one after another: only what has been answered can be found.
+        asks: it asks an LLM, and ``max_cost`` holds for it.
     """
 
     name: str
@@ -131,11 +132,7 @@ class Stage:
     eager: bool = False
     in_flight: Callable[[Any], int] = one_at_a_time
     openings: Callable[[Any], tuple[str, ...]] | None = None
-
-    @property
-    def asks(self) -> bool:
-        """Whether it pays for answers."""
-        return self.openings is not None
+    asks: bool = False
 
     def pool_key(self, task: Task) -> str:
         """Tasks with equal keys may run in one pool of workers: what these load is the same."""

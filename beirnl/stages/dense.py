@@ -1,20 +1,24 @@
 """Stages of dense retrieval: vectors, and exact search over them."""
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pyarrow as pa
 
 from beirnl.retrieval.topk import id_ranks, merge_each, own_ranks
-from beirnl.retrieval.vectors import VectorFiles, vectors_of
+from beirnl.retrieval.vectors import VectorFiles, vector_columns, vectors_of
 from beirnl.schema import RUN, embeddings, join_title_text
 from beirnl.specs import EncoderSpec, Spec
 from beirnl.stages.base import Inputs, Task, Unit
 from beirnl.stages.searching import SearchSpec
 from beirnl.store.keys import digest, spec_fields
 
+if TYPE_CHECKING:
+    from beirnl.retrieval.encoders import Encoded
+
 SHARDS_PER_SEARCH = 64  # shards of vectors in one unit of exact search
+_UNITS_OF_AN_API = 2  # each holds its vectors, twice while it asks for them
 
 
 class EmbedSpec(Spec):
@@ -29,13 +33,28 @@ def embed_pool(spec: EmbedSpec, inputs: Mapping[str, str]) -> str:
     return digest(spec_fields(spec.encoder))
 
 
+def embeds_in_flight(spec: EmbedSpec) -> int:
+    """A model that is loaded takes one unit at a time; an API is kept busy across their ends."""
+    return _UNITS_OF_AN_API if spec.encoder.is_remote else 1
+
+
+def embed_openings(spec: EmbedSpec) -> tuple[str, ...]:
+    """What the texts that are sent to an API begin with; none are sent to a model that is loaded."""
+    prompt = {"query": spec.encoder.query_prompt, "document": spec.encoder.document_prompt}[spec.kind]
+    return (prompt,) if spec.encoder.is_remote else ()
+
+
 def load_embedder(task: Task) -> object:
-    """The encoder of an embedding."""
+    """The encoder of an embedding: loaded, or reached over the network."""
     from beirnl.retrieval.encoders import load_encoder
 
     assert isinstance(task.spec, EmbedSpec)
-    runtime = task.runtime
-    return load_encoder(task.spec.encoder, device=runtime.device, threads=runtime.worker_threads)
+    encoder, runtime = task.spec.encoder, task.runtime
+    if encoder.is_remote:
+        from beirnl.retrieval.api_encoder import ApiEncoder
+
+        return ApiEncoder(encoder, share=1 / runtime.workers)
+    return load_encoder(encoder, device=runtime.device, threads=runtime.worker_threads)
 
 
 def embed(unit: Unit) -> None:
@@ -47,13 +66,32 @@ def embed(unit: Unit) -> None:
         join_title_text(t, x)
         for t, x in zip(rows["title"].to_pylist(), rows["text"].to_pylist(), strict=True)
     ]
-    encoded = unit.resource.encode(texts, spec.kind)
-    vectors = encoded.vectors.astype(spec.encoder.vectors)
-    column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1])
+    encoded = _asked(unit, spec, texts) if spec.encoder.is_remote else unit.resource.encode(texts, spec.kind)
     unit.out.rows_in = rows.num_rows
     unit.out.count("truncated", encoded.truncated)
-    table = pa.table({"row": rows["row"], "id": rows["id"], "vector": column})
-    unit.out.write(table, embeddings(vectors.shape[1], spec.encoder.vectors))
+    columns = vector_columns(encoded.vectors, spec.encoder.vectors)
+    table = pa.table({"row": rows["row"], "id": rows["id"], **columns})
+    unit.out.write(table, embeddings(encoded.vectors.shape[1], spec.encoder.vectors))
+
+
+def _asked(unit: Unit, spec: EmbedSpec, texts: list[str]) -> "Encoded":
+    """Vectors from an API, through the unit's journal."""
+    from beirnl.retrieval.api_encoder import JournalledEncoder, journal_name
+    from beirnl.store.journal import Journal, bucket_range
+    from beirnl.store.workspace import Workspace
+
+    def watch(asked: int) -> None:
+        unit.check_stop()
+        unit.out.tell(asked)
+
+    folder = Workspace(unit.task.workspace).journal / journal_name(spec.encoder, spec.kind)
+    buckets = bucket_range(unit.number, len(unit.inputs["rows"].parts))
+    with Journal(folder, *buckets, unit.out.attempt) as journal:
+        encoder = JournalledEncoder(unit.resource, journal, unit.number, watch)
+        encoded = encoder.encode(texts, spec.kind)
+    for name, number in encoder.counts.items():
+        unit.out.count(name, number)
+    return encoded
 
 
 def search_units(spec: Spec, inputs: Inputs) -> int:

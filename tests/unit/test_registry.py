@@ -28,7 +28,7 @@ def test_reading_the_registry_imports_no_heavy_library():
 
 def test_every_model_can_be_obtained():
     for entry in models().values():
-        assert entry.hub or entry.package, entry.name
+        assert entry.hub or entry.package or entry.api, entry.name
         assert bool(entry.package) == bool(entry.recipe), entry.name
         assert entry.dimension or entry.kind != "encoder", entry.name
         assert not entry.trust_remote_code

@@ -3,9 +3,9 @@
 import asyncio
 import time
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -25,6 +25,19 @@ _PROBES, _PROBE_SECONDS = 3, 10.0
 _FEWEST_HOPELESS = 20
 _NAMED_MODELS = 8
 _REFUSED_KEY = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+
+
+class _Counts(Protocol):
+    """What came back, with the tokens that it cost."""
+
+    @property
+    def prompt_tokens(self) -> int: ...
+
+    @property
+    def completion_tokens(self) -> int: ...
+
+
+Counted = TypeVar("Counted", bound=_Counts)
 
 
 class Health:
@@ -118,16 +131,37 @@ class Client:
         Raises:
             EngineError: no request can be answered.
         """
-        begun = time.monotonic()
+        body = self._body(request)
+        try:
+            return await self.ask(endpoint(request), body, read_answer, request.max_tokens)
+        except RefusedError as refused:
+            if isinstance(refused, LengthFieldError) and "max_tokens" in body:
+                self._length_field = "max_completion_tokens"
+                return await self.answer(request)
+            return Answer("", "error", error=str(refused))
+        except TransientError as failed:
+            return Answer("", "error", error=f"{failed}, after {self._server.retries + 1} tries")
+
+    async def ask(
+        self, route: str, body: Mapping[str, Any], read: Callable[[bytes], Counted], max_tokens: int = 0
+    ) -> Counted:
+        """What a response says, after as many tries as it takes.
+
+        Args:
+            route: with the API's version, as ``/v1/embeddings``.
+            body: of the request, for JSON.
+            read: makes the result of a body with status 200; ValueError where the body is not whole.
+            max_tokens: most tokens that the answer can have, for the rate limits.
+
+        Raises:
+            RefusedError: the server refuses this request, and would again.
+            TransientError: every try has failed.
+            EngineError: no request can be answered.
+        """
+        begun, payload = time.monotonic(), msgspec.json.encode(body)
         for tries in range(1, self._server.retries + 2):
-            body = self._body(request)
             try:
-                answer = await self._try(endpoint(request), msgspec.json.encode(body), request.max_tokens)
-            except RefusedError as refused:
-                if isinstance(refused, LengthFieldError) and "max_tokens" in body:
-                    self._length_field = "max_completion_tokens"
-                    return await self.answer(request)
-                return Answer("", "error", error=str(refused))
+                answer = await self._try(route, payload, read, max_tokens)
             except TransientError as failed:
                 last = failed
             else:
@@ -136,7 +170,7 @@ class Client:
             if tries <= self._server.retries:
                 await self._pause(last, tries)
         self._health.exhausted(last, begun, self._base)
-        return Answer("", "error", error=f"{last}, after {tries} tries")
+        raise last
 
     def _body(self, request: Request) -> dict[str, Any]:
         body = request_body(request, self._model)
@@ -153,7 +187,9 @@ class Client:
             self._limits.pause(seconds if failed.retry_after is None else failed.retry_after)
         await asyncio.sleep(seconds)
 
-    async def _try(self, route: str, payload: bytes, max_tokens: int) -> Answer:
+    async def _try(
+        self, route: str, payload: bytes, read: Callable[[bytes], Counted], max_tokens: int
+    ) -> Counted:
         """One try at a request.
 
         Raises:
@@ -165,7 +201,7 @@ class Client:
         if status != HTTPStatus.OK:
             await self._raise_failure(status, headers, content)
         try:
-            answer = read_answer(content)
+            answer = read(content)
         except ValueError as error:
             raise TransientError(f"the response cannot be read ({error})") from error
         self._limits.correct(reserved, answer.prompt_tokens, answer.completion_tokens)
