@@ -34,7 +34,7 @@ _WORDS = {
     "union_tag_not_found": "kind is missing",
 }
 
-_KINDS: dict[str, type[BaseModel]] = {
+KINDS: dict[str, type[BaseModel]] = {
     "bm25": Bm25System,
     "dense": DenseSystem,
     "rerank": RerankSystem,
@@ -78,7 +78,7 @@ def _first(error: ValidationError) -> tuple[str, str | None]:
     """What is wrong first, unknown keys before all else, and the remedy."""
     errors = sorted(error.errors(), key=lambda e: e["type"] != "extra_forbidden")
     first = errors[0]
-    place = [part for part in first["loc"] if part not in _KINDS]
+    place = [part for part in first["loc"] if part not in KINDS]
     where = ".".join(str(part) for part in place)
     if first["type"] == "extra_forbidden":
         return f"unknown key {where!r}", nearest(str(place[-1]), _valid_keys(first["loc"][:-1]))
@@ -91,8 +91,8 @@ def _valid_keys(location: tuple[Any, ...]) -> list[str]:
     """The keys that are valid in the table at ``location`` of the experiment file."""
     model: type[BaseModel] = Experiment
     for part in location:
-        if part in _KINDS:
-            model = _KINDS[part]
+        if part in KINDS:
+            model = KINDS[part]
         elif isinstance(part, str) and part in model.model_fields:
             model = _inner(model.model_fields[part].annotation) or model
     return [name for name in model.model_fields if name != "file"]

@@ -12,8 +12,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from beirnl.errors import EngineError, PrerequisiteError
+from beirnl.errors import BeirnlError, EngineError, PrerequisiteError
 from beirnl.llm.http.calls import Calls
+from beirnl.llm.protocol import Enough, never
 from beirnl.retrieval.embeddings_api import EmbeddingClient, Vectors, decode, encode
 from beirnl.retrieval.encoders import CHARACTERS_PER_TOKEN, Encoded, TextKind, prompts_of, unit_vectors
 from beirnl.specs import EncoderSpec
@@ -122,9 +123,11 @@ class ApiEncoder:
             EmbeddingClient(spec, share), spec.server.in_flight
         )
 
-    def generate(self, requests: Sequence[Sequence[str]]) -> Iterator[tuple[int, Vectors]]:
-        """What requests come to, as it comes."""
-        return self._calls.generate(requests)
+    def generate(
+        self, requests: Sequence[Sequence[str]], enough: Enough = never
+    ) -> Iterator[tuple[int, Vectors]]:
+        """What requests come to, as it comes; once it is ``enough``, only what is under way."""
+        return self._calls.generate(requests, enough)
 
     def close(self) -> None:
         """End the connections."""
@@ -138,7 +141,8 @@ class JournalledEncoder:
         api: the encoder.
         journal: vectors that are there already, and where new ones go.
         unit: for the failpoint ``after-answer``.
-        watch: called after every answer with the number of texts asked so far; may raise to stop the unit.
+        watch: called after every answer with the number of texts asked so far; may raise to stop the unit:
+            then nothing more is sent, and what is under way is still answered and kept.
 
     Attributes:
         counts: for the receipt: texts ``asked`` now, their ``prompt tokens``, and ``empty`` ones.
@@ -152,6 +156,7 @@ class JournalledEncoder:
         watch: Callable[[int], None] = lambda asked: None,
     ) -> None:
         self._api, self._journal, self._unit, self._watch = api, journal, unit, watch
+        self._stop: BeirnlError | None = None
         self.counts = {"asked": 0, "prompt tokens": 0, "completion tokens": 0, "empty": 0}
 
     def encode(self, texts: Sequence[str], kind: TextKind) -> Encoded:
@@ -182,7 +187,7 @@ class JournalledEncoder:
         failed = ""
         while requests:
             halves: list[Sequence[str]] = []
-            for place, answer in self._api.generate(requests):
+            for place, answer in self._api.generate(requests, lambda: self._stop is not None):
                 request = requests[place]
                 if answer.refused and len(request) > 1:  # one of its texts is at fault
                     halves += [request[: len(request) // 2], request[len(request) // 2 :]]
@@ -190,6 +195,8 @@ class JournalledEncoder:
                     failed = failed or f"{answer.error}, for {len(request)} texts, first {request[0][:60]!r}"
                 else:
                     found |= self._keep([keys[text] for text in request], answer)
+            if self._stop:
+                raise self._stop
             requests = halves
         if failed:
             raise EngineError(
@@ -207,7 +214,10 @@ class JournalledEncoder:
         failpoint("after-answer", self._unit)
         self.counts["asked"] += len(keys)
         self.counts["prompt tokens"] += answer.prompt_tokens
-        self._watch(self.counts["asked"])
+        try:
+            self._watch(self.counts["asked"])
+        except BeirnlError as error:
+            self._stop = self._stop or error
         return dict(zip(keys, answer.vectors, strict=True))
 
     def _requests(self, texts: Sequence[str]) -> Iterator[list[str]]:

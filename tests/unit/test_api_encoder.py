@@ -377,8 +377,9 @@ def test_a_watcher_that_raises_ends_the_unit_and_what_it_was_told_of_is_kept(ope
         spec = spec_of(server)
         with pytest.raises(StageError, match="enough"):
             open_encoder(spec, watch=stop).encode(TEXTS, "document")
+        answered = sum(server.counts.answered.values())
     (file,) = (tmp_path / journal_name(spec, "document")).glob("*.jsonl")
-    assert len(_keys(file)) == 12
+    assert 12 <= len(_keys(file)) == 4 * answered < len(TEXTS)
 
 
 # Kills ------------------------------------------------------------------------------------------------------
