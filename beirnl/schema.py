@@ -53,9 +53,9 @@ def embeddings(dimension: int, dtype: str = "float32") -> pa.Schema:
 
     Those of int8 have a ``scale`` each, by which its numbers are multiplied.
     """
-    vector = pa.list_(pa.from_numpy_dtype(dtype), dimension)
-    fields = [("row", pa.int64()), ("id", pa.string()), ("vector", vector)]
-    return pa.schema([*fields, ("scale", pa.float32())] if dtype == "int8" else fields)
+    item = pa.field("item", pa.from_numpy_dtype(dtype), nullable=False)
+    columns = [("row", pa.int64()), ("id", pa.string()), pa.field("vector", pa.list_(item, dimension))]
+    return pa.schema([*columns, *([("scale", pa.float32())] if dtype == "int8" else [])])
 
 
 def join_title_text(title: str, text: str) -> str:

@@ -7,19 +7,14 @@ from beirnl.config.experiment import Experiment
 from beirnl.config.loading import load_experiment
 from beirnl.config.paths import PACKAGE, expand, resolve_path
 from beirnl.config.sections import (
-    Bm25System,
     DatasetConfig,
-    DenseSystem,
     EngineConfig,
-    FusionSystem,
-    LateSystem,
     ParallelConfig,
     PriceConfig,
-    RerankSystem,
     Runtime,
-    System,
     TranslationConfig,
 )
+from beirnl.config.systems import Bm25System, DenseSystem, FusionSystem, LateSystem, RerankSystem, System
 
 __all__ = [
     "PACKAGE",

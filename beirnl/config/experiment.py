@@ -9,15 +9,12 @@ from beirnl.config.paths import expand, resolve_path
 from beirnl.config.sections import (
     DatasetConfig,
     EvaluationConfig,
-    FusionSystem,
-    LateSystem,
     ParallelConfig,
-    RerankSystem,
     Runtime,
     Section,
-    System,
     TranslationConfig,
 )
+from beirnl.config.systems import FusionSystem, LateSystem, RerankSystem, System
 from beirnl.errors import nearest
 
 

@@ -9,7 +9,6 @@ from beirnl.config.fields import (
     Device,
     Gpus,
     Language,
-    Languages,
     Line,
     Lines,
     Name,
@@ -183,117 +182,6 @@ class ParallelConfig(Section):
     domain: Line = "general"
 
 
-class _System(Section):
-    name: Name
-    datasets: Lines | None = None
-    languages: Languages | None = None
-    depth: int = Field(default=100, gt=0, le=100_000)
-
-
-class Bm25System(_System):
-    """``[[system]]`` of kind ``bm25``."""
-
-    kind: Literal["bm25"]
-    profile: Literal["elasticsearch", "flat"] = "elasticsearch"
-    analyzer: Line | None = None
-    k1: float = Field(default=1.2, ge=0)
-    b: float = Field(default=0.75, ge=0, le=1)
-    tie_breaker: float = Field(default=0.5, ge=0, le=1)
-
-
-class DenseSystem(_System):
-    """``[[system]]`` of kind ``dense``: a bi-encoder and exact search by cosine.
-
-    Attributes:
-        model: a model of the registry, a hub path, or a folder; for an API the provider's name.
-        engine: ``openai``: the model is behind an OpenAI-compatible API, even if no entry says so.
-        query_prompt, document_prompt: what stands in front of texts (default: the registry's).
-        dimensions: only the first numbers of each vector, for models trained for that.
-        batch_size, batch_tokens: most texts, and most tokens, in a batch or in a request to an API.
-        language_adapter: the adapter of a model that has them (default: the text's language, if the
-            registry says that the model has them).
-        tokenizer: how ``max_tokens`` is counted for an API: ``cl100k_base`` by tiktoken, ``bytes`` as one
-            token per three bytes; ``auto``: the first where the model has it and tiktoken is installed.
-        server: where an API is reached and its limits; see :class:`beirnl.specs.Server`.
-    """
-
-    kind: Literal["dense"]
-    model: Line
-    engine: Literal["openai"] | None = None
-    query_prompt: str | None = None
-    document_prompt: str | None = None
-    dtype: Dtype = "float32"
-    vectors: Literal["float32", "float16", "int8"] = "float32"
-    dimensions: int | None = Field(default=None, gt=0)
-    max_tokens: int | None = Field(default=None, gt=0)
-    batch_size: int = Field(default=32, gt=0)
-    batch_tokens: int | None = Field(default=None, gt=0)
-    language_adapter: Line | None = None
-    tokenizer: Literal["auto", "cl100k_base", "bytes"] = "auto"
-    server: ServerConfig = ServerConfig()
-
-
-class RerankSystem(_System):
-    """``[[system]]`` of kind ``rerank``: a second stage over the first ``depth`` of another system."""
-
-    kind: Literal["rerank"]
-    first: Line
-    model: Line
-    method: Literal["cross-encoder", "bi-encoder"] = "cross-encoder"
-    dtype: Dtype = "float32"
-    max_tokens: int | None = Field(default=None, gt=0)
-    batch_size: int = Field(default=32, gt=0)
-
-
-class LateSystem(_System):
-    """``[[system]]`` of kind ``late``: a vector per token, compared by MaxSim.
-
-    Attributes:
-        first: the system whose first ``depth`` hits are scored; without it all passages are.
-        model: a checkpoint of ColBERT or its kin; the dataset's language chooses its adapter, if it has some.
-        vectors: how token vectors are stored, without ``first``.
-        max_tokens: longest document (default: the model's own limit).
-        max_passages: without ``first``: a larger corpus is refused; never part of a key.
-    """
-
-    kind: Literal["late"]
-    model: Line
-    first: Line | None = None
-    dtype: Dtype = "float32"
-    vectors: Literal["float32", "float16"] = "float16"
-    max_tokens: int | None = Field(default=None, gt=0)
-    batch_size: int = Field(default=32, gt=0)
-    max_passages: int = Field(default=100_000, gt=0)
-
-
-class FusionSystem(_System):
-    """``[[system]]`` of kind ``fusion``: several systems as one.
-
-    Attributes:
-        of: systems above it.
-        method: reciprocal rank, or the sum of normalised scores; see :mod:`beirnl.retrieval.fusion`.
-        weights: of the systems, in their order (default: 1 each).
-        k: of ``rrf``.
-    """
-
-    kind: Literal["fusion"]
-    of: tuple[Line, ...] = Field(min_length=2)
-    method: Literal["rrf", "min-max", "z-score"] = "rrf"
-    weights: tuple[float, ...] = ()
-    k: int = Field(default=60, ge=0)
-
-    @model_validator(mode="after")
-    def _as_many(self) -> "FusionSystem":
-        if self.weights and len(self.weights) != len(self.of):
-            raise ValueError(f"{len(self.of)} systems have {len(self.weights)} weights: give one for each")
-        return self
-
-
-System = Annotated[
-    Bm25System | DenseSystem | RerankSystem | LateSystem | FusionSystem, Field(discriminator="kind")
-]
-
-
 class EvaluationConfig(Section):
     """``[evaluation]``: measures by their names in ir_measures."""
 
@@ -309,6 +197,8 @@ class Runtime(Section):
         gpus: GPUs per worker, fractions allowed.
         device: where encoders run.
         object_store_mb: Ray's object store on one machine.
+        products: number format of the matrix products of exact search; its results are the same.
+        search_memory_mb: what exact search may take for its blocks, per worker.
     """
 
     workers: int = Field(default=1, gt=0)
@@ -316,6 +206,8 @@ class Runtime(Section):
     gpus: Gpus = 0.0
     device: Device = "auto"
     object_store_mb: int = Field(default=256, ge=80)
+    products: Literal["auto", "float32", "bfloat16"] = "auto"
+    search_memory_mb: int = Field(default=384, ge=16)
 
     @property
     def worker_threads(self) -> int:

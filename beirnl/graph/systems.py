@@ -9,6 +9,7 @@ from beirnl.retrieval import analysis
 from beirnl.retrieval.api_encoder import counting
 from beirnl.retrieval.late import LateSpec
 from beirnl.specs import Bm25Spec, EncoderSpec, ModelRef, RerankerSpec
+from beirnl.stages.ann import AnnIndexSpec, AnnSearchSpec
 from beirnl.stages.bm25 import Bm25SearchSpec, IndexSpec
 from beirnl.stages.dense import EmbedSpec
 from beirnl.stages.fusion import FuseSpec
@@ -124,9 +125,29 @@ def _dense(graph: Graph, experiment: Experiment, system: DenseSystem, texts: Tex
         spec = EmbedSpec(encoder=encoder, kind=kind)
         return graph.add(Node("embed", texts.label, spec, {"rows": rows}, f"{system.model}, {kind}"))
 
-    inputs = {"rows": embedded(texts.corpus, "document"), "queries": embedded(texts.queries, "query")}
+    documents, queries = embedded(texts.corpus, "document"), embedded(texts.queries, "query")
+    if system.search == "ann":
+        return _approximate(graph, system, texts, documents, queries)
     search = SearchSpec(depth=system.depth, remove_self_matches=texts.remove_self_matches)
+    inputs = {"rows": documents, "queries": queries}
     return graph.add(Node("search-exact", texts.label, search, inputs, system.name))
+
+
+def _approximate(graph: Graph, system: DenseSystem, texts: Texts, documents: Node, queries: Node) -> Node:
+    ann = system.ann
+    index_spec = AnnIndexSpec(
+        numbers=ann.numbers, connectivity=ann.connectivity, expansion_add=ann.expansion_add
+    )
+    index = graph.add(Node("ann-index", texts.label, index_spec, {"rows": documents}, system.model))
+    search = AnnSearchSpec(
+        depth=system.depth,
+        remove_self_matches=texts.remove_self_matches,
+        expansion_search=ann.expansion_search,
+        recall_queries=ann.recall_queries,
+        min_recall=ann.min_recall,
+    )
+    inputs = {"index": index, "queries": queries}
+    return graph.add(Node("search-ann", texts.label, search, inputs, system.name))
 
 
 def _run_of(name: str, system: str, experiment: Experiment, texts: Texts, runs: dict[str, Node]) -> Node:

@@ -11,6 +11,7 @@ from beirnl.evaluation.records import Conditions, Record, RunFile
 from beirnl.graph import Evaluation, Node
 from beirnl.pipeline import Pipeline
 from beirnl.specs import TranslationSpec
+from beirnl.stages.ann import check_recall, recall_of, recalls_of
 from beirnl.store.artifacts import Artifact
 from beirnl.store.keys import digest
 
@@ -88,6 +89,7 @@ def _conditions(pipeline: Pipeline, members: Sequence[Evaluation]) -> Conditions
         averaging="parts" if first.part else "queries",
         versions=_artifact(pipeline, first.node).manifest.versions,
         **_search_conditions(first.node.inputs["run"]),
+        **_recall_conditions(pipeline, members),
         **_translation_conditions(first.corpus),
     )
 
@@ -143,6 +145,11 @@ def _search_conditions(run: Node) -> dict[str, Any]:
     elif run.stage == "search-late":
         model_spec = run.inputs["rows"].spec.encoder  # type: ignore[attr-defined]
         search = {"search": "late", "method": "late-interaction", "vectors": model_spec.vectors}
+    elif run.stage == "search-ann":
+        index: Any = run.inputs["index"]
+        model_spec, search = index.inputs["rows"].spec.encoder, {"search": "ann"}
+        settings = index.spec.model_dump() | {"expansion_search": spec.expansion_search}
+        search |= {f"ann_{name}": value for name, value in settings.items()}
     else:
         first = run.inputs["run"]
         model_spec, search = (
@@ -158,6 +165,27 @@ def _search_conditions(run: Node) -> dict[str, Any]:
         "query_prompt": model_spec.query_prompt or None,
         "document_prompt": model_spec.document_prompt or None,
         "depth": spec.depth,
+    }
+
+
+def _recall_conditions(pipeline: Pipeline, members: Sequence[Evaluation]) -> dict[str, Any]:
+    """How much of exact search an approximate one has found, over the queries of all parts."""
+    runs = [e.node.inputs["run"] for e in members]
+    while runs[0].stage == "rerank":
+        runs = [run.inputs["run"] for run in runs]
+    if runs[0].stage != "search-ann":
+        return {}
+    frames = [recalls_of(_artifact(pipeline, run)) for run in runs]
+    for run, frame in zip(runs, frames, strict=True):  # the threshold may have been raised since
+        check_recall(run.spec, recall_of(frame), run.label)  # type: ignore[arg-type]
+    recall = recall_of(pl.concat(frames))
+    if recall is None:
+        return {}
+    return {
+        "ann_recall": round(recall.mean, 5),
+        "ann_recall_low": round(recall.low, 5),
+        "ann_recall_high": round(recall.high, 5),
+        "ann_recall_queries": recall.queries,
     }
 
 

@@ -1,8 +1,9 @@
 """The stage table: the whole data flow on one page.
 
-corpus.jsonl ─ import-corpus ──┬─ TRANSLATION ─┬─ index ─ search-bm25 ────────┬─ gather ─ rerank ─┬─ fuse
-queries.jsonl ─ import-queries ┤               ├─ embed ─ search-exact ───────┤                   │
-qrels/*.tsv ─ import-qrels ────┘               ├─ embed-tokens ─ search-late ─┴───────────────────┘
+corpus.jsonl ─ import-corpus ──┬─ TRANSLATION ─┬─ index ─ search-bm25 ──────────┬─ gather ─ rerank ─┬─ fuse
+queries.jsonl ─ import-queries ┤               ├─ embed ┬─ search-exact ────────┤                   │
+qrels/*.tsv ─ import-qrels ────┘               │        └─ ann-index ─ search-ann                   │
+                                               ├─ embed-tokens ─ search-late ───┴───────────────────┘
                                                └─ evaluate, for the run of every system
 TRANSLATION: translate ─ lengths ─ check ─ repair (once for each engine of the ladder)
 parallel text: import-lines ─ TRANSLATION ─ quality
@@ -10,7 +11,7 @@ parallel text: import-lines ─ TRANSLATION ─ quality
 
 from typing import Any
 
-from beirnl.stages import bm25, dense, fusion, imports, late, score, second
+from beirnl.stages import ann, bm25, dense, fusion, imports, late, score, second
 from beirnl.stages import translate as text
 from beirnl.stages.base import Stage
 
@@ -53,6 +54,8 @@ STAGES: dict[str, Stage] = {
             openings=dense.embed_openings,
         ),
         Stage("search-exact", 1, dense.search_exact, dense.search_units, reduce=dense.merge_search),
+        Stage("ann-index", 1, ann.build_ann, ann.ann_units),
+        Stage("search-ann", 1, ann.search_ann, ann.ann_search_units, reduce=ann.merge_ann),
         Stage(
             "embed-tokens",
             1,

@@ -109,6 +109,8 @@ def search_ann(unit: Unit) -> None:
         own=None if own is None else own[asked],
         threads=runtime.worker_threads,
         device=runtime.device,
+        products=runtime.products,
+        memory=runtime.search_memory_mb << 20,
     )
     unit.out.write(exact.run(query_ids.take(pa.array(asked)), index.ids), RUN)
     unit.out.rows_in = len(index.vectors)

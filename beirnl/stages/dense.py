@@ -69,9 +69,11 @@ def embed(unit: Unit) -> None:
     encoded = _asked(unit, spec, texts) if spec.encoder.is_remote else unit.resource.encode(texts, spec.kind)
     unit.out.rows_in = rows.num_rows
     unit.out.count("truncated", encoded.truncated)
-    columns = vector_columns(encoded.vectors, spec.encoder.vectors)
+    # Queries are few: int8 is for documents.
+    dtype = "float32" if spec.kind == "query" and spec.encoder.vectors == "int8" else spec.encoder.vectors
+    columns = vector_columns(encoded.vectors, dtype)
     table = pa.table({"row": rows["row"], "id": rows["id"], **columns})
-    unit.out.write(table, embeddings(encoded.vectors.shape[1], spec.encoder.vectors))
+    unit.out.write(table, embeddings(encoded.vectors.shape[1], dtype))
 
 
 def _asked(unit: Unit, spec: EmbedSpec, texts: list[str]) -> "Encoded":
@@ -116,6 +118,8 @@ def search_exact(unit: Unit) -> None:
         own=own_ranks(query_ids, ids) if spec.remove_self_matches else None,
         threads=unit.task.runtime.worker_threads,
         device=unit.task.runtime.device,
+        products=unit.task.runtime.products,
+        memory=unit.task.runtime.search_memory_mb << 20,
     )
     for begin, vectors in files.blocks(search.block_rows):
         search.add(vectors, ranks[begin : begin + len(vectors)])

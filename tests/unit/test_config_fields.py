@@ -26,7 +26,7 @@ BASE: dict[str, Any] = {
     },
     "system": [
         {"kind": "bm25", "name": "s"},
-        {"kind": "dense", "name": "d", "model": "m", "server": {}},
+        {"kind": "dense", "name": "d", "model": "m", "server": {}, "ann": {}},
         {"kind": "rerank", "name": "r", "model": "m", "first": "s"},
         {"kind": "late", "name": "l", "model": "m", "first": "s"},
         {"kind": "fusion", "name": "f", "of": ["s", "d"]},
@@ -35,7 +35,7 @@ BASE: dict[str, Any] = {
     "runtime": {},
 }
 #: Fields whose zero, or whose empty text, means something.
-ZERO = {"input", "output", "temperature", "k1", "b", "tie_breaker", "gpus", "retries", "min_words", "k"}
+ZERO = {"input", "output", "temperature", "k1", "b", "tie_breaker", "gpus", "retries", "min_words", "min_recall", "k"}
 EMPTY = {"api_key_env", "query_prompt", "document_prompt"}
 FREE = {"notes"}  # text of any kind
 
