@@ -28,7 +28,7 @@ _WORDS = {
     "model_type": "must be a table",
     "string_too_short": "must not be empty",
     "string_type": "must be a text in quotes",
-    "too_short": "must not be empty; leave the key out for the default",
+    "too_short": "must have at least {min_length}; where the default is meant, leave the key out",
     "tuple_type": "must be a list: [...], or [[...]] above each of several tables",
     "union_tag_invalid": "kind must be one of {expected_tags}",
     "union_tag_not_found": "kind is missing",
