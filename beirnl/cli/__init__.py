@@ -4,6 +4,7 @@ needs it, so that ``--help`` and ``plan`` answer at once."""
 import os
 import signal
 import sys
+from contextlib import suppress
 from typing import Annotated, NoReturn
 
 import typer
@@ -28,11 +29,11 @@ def main(argv: list[str] | None = None) -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends in order, as Ctrl-C does
     try:
         code = app(arguments or ["--help"], prog_name="beirnl", standalone_mode=False)
+        sys.stdout.flush()
     except typer.TyperException as error:
         _fail(_usage(error))
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        _leave(1)
     except BeirnlError as error:
         if debug:
             raise
@@ -41,9 +42,8 @@ def main(argv: list[str] | None = None) -> None:
         if debug:
             raise
         _fail(str(disk_error(error, error.filename)))
-    if code == _INTERRUPTED:
-        _leave("interrupted; run the same command again to go on", _INTERRUPTED)
-    sys.exit(code)
+    interrupted = code == _INTERRUPTED
+    _leave(code or 0, "interrupted; run the same command again to go on" if interrupted else "")
 
 
 def _usage(error: typer.TyperException) -> str:
@@ -65,14 +65,17 @@ def _speak_utf8() -> None:
 
 
 def _fail(message: str) -> NoReturn:
-    _leave(f"error: {message}", 2)
+    _leave(2, f"error: {message}")
 
 
-def _leave(message: str, code: int) -> NoReturn:
-    """Say why and leave at once: threads may wait for answers, or abort a slow end."""
-    print(message, file=sys.stderr)
-    sys.stdout.flush()
-    sys.stderr.flush()
+def _leave(code: int, message: str = "") -> NoReturn:
+    """Say why and end the process at once: threads may wait for answers, and those of native libraries can
+    abort an interpreter that ends while they do."""
+    with suppress(OSError):  # nobody listens any more
+        if message:
+            print(message, file=sys.stderr)
+        sys.stdout.flush()
+        sys.stderr.flush()
     os._exit(code)
 
 

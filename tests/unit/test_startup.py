@@ -9,8 +9,9 @@ from support import ROOT
 
 HEAVY = {"torch", "ray", "vllm", "tantivy", "transformers", "sentence_transformers", "matplotlib", "usearch"}
 PROGRAM = """
-import sys
+import os, sys
 from beirnl.cli import main
+os._exit = sys.exit
 try:
     main(sys.argv[1:])
 except SystemExit as end:
