@@ -35,7 +35,8 @@ BASE: dict[str, Any] = {
     "runtime": {},
 }
 #: Fields whose zero, or whose empty text, means something.
-ZERO = {"input", "output", "temperature", "k1", "b", "tie_breaker", "gpus", "retries", "min_words", "min_recall", "k"}
+ZERO = {"input", "output", "temperature", "gpus", "retries", "min_words"}
+ZERO |= {"k1", "b", "k", "tie_breaker", "min_recall"}
 EMPTY = {"api_key_env", "query_prompt", "document_prompt"}
 FREE = {"notes"}  # text of any kind
 
