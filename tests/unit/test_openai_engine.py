@@ -309,11 +309,11 @@ def test_an_address_without_the_version_is_told_from_a_wrong_model():
 
 def test_a_server_that_goes_away_ends_every_call(load):
     with FaultServer(latency=0.05) as server:
-        engine = load(server, retries=1, in_flight=8)
+        engine = load(server, retries=1)
         with ThreadPoolExecutor(3) as pool:
             work = [chats(*(f"{name} {n}" for n in range(200))) for name in ("a", "b", "c")]
             calls = [pool.submit(in_order, engine, requests) for requests in work]
-            while server.counts.prompts.total() < 30:
+            while server.counts.prompts.total() < 100:
                 time.sleep(0.01)
             server.close()
             errors = [call.exception(30) for call in calls]
