@@ -43,7 +43,7 @@ class Calls(Generic[Asked, Answered]):
 
     Args:
         client: answers one request.
-        limit: most requests under way at once.
+        limit: most requests open at once.
 
     Raises:
         BeirnlError: what the client raises when it connects.
@@ -64,8 +64,9 @@ class Calls(Generic[Asked, Answered]):
     def generate(self, requests: Sequence[Asked], enough: Enough = never) -> Iterator[tuple[int, Answered]]:
         """Answers as they come; see :class:`beirnl.llm.protocol.LLM`.
 
-        If the caller closes the iterator early, what is not answered is cancelled. At most ``limit``
-        answers of a call wait to be taken; then it sends no more.
+        An answer keeps its place among the ``limit`` until the caller asks for the next one, so that
+        never more is paid for than a caller that puts away each answer has lost if the process dies. If the
+        caller closes the iterator early, what is not answered is cancelled.
 
         Raises:
             EngineError: no request can be answered; every call that is under way raises it, after what it has
@@ -77,15 +78,11 @@ class Calls(Generic[Asked, Answered]):
             while item := call.answers.get():
                 if isinstance(item, BaseException):
                     raise _copied(item)
-                if call.held:
-                    self._soon(self._pump.start)
                 yield item
-                if enough():
-                    self._soon(self._pump.start)  # which ends the call
+                self._soon(self._pump.settle, call)
         finally:
-            if call.unfinished:
-                with suppress(EngineError):  # closed: nothing is under way
-                    self._soon(self._pump.drop, call)
+            with suppress(EngineError):  # closed: nothing is under way
+                self._soon(self._pump.drop, call)
 
     def close(self) -> None:
         """Cancel what is under way and end the connections; a call that waits raises an EngineError."""
@@ -114,7 +111,7 @@ class _Call(Generic[Asked, Answered]):
         enough: whether the caller wants no more.
         answers: ``(place, answer)`` pairs; at the end None, or the error that ends the call.
         end: that last one.
-        held: nothing is sent until the caller has taken more answers.
+        open: requests that are under way, or whose answer the caller has not put away.
     """
 
     def __init__(self, requests: Sequence[Asked], enough: Enough) -> None:
@@ -123,12 +120,7 @@ class _Call(Generic[Asked, Answered]):
         self.tasks: set[asyncio.Task[None]] = set()
         self.answers: SimpleQueue[tuple[int, Answered] | BaseException | None] = SimpleQueue()
         self.end: BaseException | None = None
-        self.held = False
-
-    @property
-    def unfinished(self) -> bool:
-        """Whether there is something that dropping the call would cancel."""
-        return bool(self.waiting or self.tasks)
+        self.open = 0
 
 
 class _Pump(Generic[Asked, Answered]):
@@ -136,13 +128,13 @@ class _Pump(Generic[Asked, Answered]):
 
     Args:
         client: answers one request.
-        limit: most requests under way at once.
+        limit: most requests open at once, over all calls.
     """
 
     def __init__(self, client: Answerer[Asked, Answered], limit: int) -> None:
         self._client, self._limit = client, limit
         self._calls: list[_Call[Asked, Answered]] = []
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._open = 0
         self._failed: BaseException | None = None
 
     def admit(self, call: _Call[Asked, Answered]) -> None:
@@ -155,12 +147,18 @@ class _Pump(Generic[Asked, Answered]):
 
     def start(self) -> None:
         """Start as many requests as there is room for."""
-        while len(self._tasks) < self._limit and (call := self._next()):
+        while self._open < self._limit and (call := self._next()):
             place, request = call.waiting.popleft()
             task = asyncio.get_running_loop().create_task(self._answer(call, place, request))
             call.tasks.add(task)
-            self._tasks.add(task)
+            self._count(call, 1)
             task.add_done_callback(partial(self._ended, call))
+
+    def settle(self, call: _Call[Asked, Answered]) -> None:
+        """The caller has put an answer away."""
+        if call.open:
+            self._count(call, -1)
+        self.start()
 
     def finish(self, call: _Call[Asked, Answered], error: BaseException | None = None) -> None:
         """Send nothing more for a call; it ends when what is under way has been answered."""
@@ -173,43 +171,50 @@ class _Pump(Generic[Asked, Answered]):
         call.waiting.clear()
         for task in call.tasks:
             task.cancel()
+        call.tasks.clear()
+        self._count(call, -call.open)
         self._calls = [other for other in self._calls if other is not call]
+        self.start()
 
     async def stop(self, error: BaseException) -> None:
         """End all calls with this error at once, and those that come later."""
         self._fail(error)
-        tasks = list(self._tasks)
+        tasks = [task for call in self._calls for task in call.tasks]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
+    def _count(self, call: _Call[Asked, Answered], number: int) -> None:
+        call.open += number
+        self._open += number
+
     def _next(self) -> _Call[Asked, Answered] | None:
-        """The oldest call with something to send whose caller keeps up."""
+        """The oldest call with something to send."""
         for call in list(self._calls):
             if call.enough():
                 self.finish(call)
             if call.waiting:
-                call.held = True  # before looking: the caller looks at it after taking an answer
-                if call.answers.qsize() < self._limit:
-                    call.held = False
-                    return call
+                return call
         return None
 
     async def _answer(self, call: _Call[Asked, Answered], place: int, request: Asked) -> None:
         call.answers.put((place, await self._client.answer(request)))
 
     def _ended(self, call: _Call[Asked, Answered], task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
+        if task not in call.tasks:  # the call was dropped
+            return
         call.tasks.discard(task)
         error = None if task.cancelled() else task.exception()
         if error:
             self._fail(error)
+        if error or task.cancelled():
+            self._count(call, -1)
         self._end(call)
         self.start()
 
     def _end(self, call: _Call[Asked, Answered]) -> None:
         """Tell the caller, once, that there is nothing more to come."""
-        if call in self._calls and not call.unfinished:
+        if call in self._calls and not (call.waiting or call.tasks):
             self._calls = [other for other in self._calls if other is not call]
             call.answers.put(call.end)
 
