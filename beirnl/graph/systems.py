@@ -7,8 +7,11 @@ from beirnl.graph.models import resolve
 from beirnl.graph.nodes import Evaluation, Graph, Kind, Node, Texts
 from beirnl.retrieval import analysis
 from beirnl.specs import Bm25Spec, EncoderSpec, RerankerSpec
+from beirnl.stages.bm25 import Bm25SearchSpec, IndexSpec
+from beirnl.stages.dense import EmbedSpec
 from beirnl.stages.score import EvaluateSpec
-from beirnl.stages.search import Bm25SearchSpec, EmbedSpec, IndexSpec, RerankSpec, SearchSpec
+from beirnl.stages.searching import SearchSpec
+from beirnl.stages.second import RerankSpec
 
 
 def add_systems(graph: Graph, experiment: Experiment, texts: Texts) -> None:

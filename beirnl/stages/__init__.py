@@ -9,7 +9,7 @@ parallel text: import-lines ─ TRANSLATION ─ quality
 
 from typing import Any
 
-from beirnl.stages import imports, score, search
+from beirnl.stages import bm25, dense, imports, score, second
 from beirnl.stages import translate as text
 from beirnl.stages.base import Stage
 
@@ -31,24 +31,24 @@ STAGES: dict[str, Stage] = {
         Stage("check", 2, text.check, text.shards),
         Stage("repair", 1, text.repair, text.shards, **_ASKING),
         Stage("quality", 1, text.compare, eager=True),
-        Stage("index", 1, search.build_index, search.index_units, reduce=search.combine_index),
+        Stage("index", 1, bm25.build_index, bm25.index_units, reduce=bm25.combine_index),
         Stage(
             "search-bm25",
             1,
-            search.search_bm25,
-            search.query_units,
-            load=search.load_index,
-            pool=search.index_pool,
+            bm25.search_bm25,
+            bm25.query_units,
+            load=bm25.load_index,
+            pool=bm25.index_pool,
         ),
-        Stage("embed", 1, search.embed, text.shards, load=search.load_embedder, pool=search.embed_pool),
-        Stage("search-exact", 1, search.search_exact, search.search_units, reduce=search.merge_search),
+        Stage("embed", 1, dense.embed, text.shards, load=dense.load_embedder, pool=dense.embed_pool),
+        Stage("search-exact", 1, dense.search_exact, dense.search_units, reduce=dense.merge_search),
         Stage(
             "rerank",
             1,
-            search.rerank,
-            search.rerank_units,
-            load=search.load_second_stage,
-            pool=search.rerank_pool,
+            second.rerank,
+            second.rerank_units,
+            load=second.load_second_stage,
+            pool=second.rerank_pool,
         ),
         Stage("evaluate", 1, score.evaluate, eager=True),
     )

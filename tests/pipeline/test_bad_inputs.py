@@ -347,7 +347,7 @@ def test_26_any_number_of_shards_gives_the_same_run(tmp_path, tiny_encoder):
 def test_27_the_batch_size_does_not_change_the_vectors(tmp_path, tiny_encoder):
     import numpy as np
 
-    from beirnl.stages.search import vectors_of
+    from beirnl.stages.dense import vectors_of
 
     corpus = [
         doc(f"d{n}", " ".join(WORDS[(n + i) % 10] for i in range(5 if n % 2 else 500))) for n in range(12)

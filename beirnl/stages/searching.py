@@ -1,0 +1,19 @@
+"""What searches have in common: how deep they go, and what each unit of them holds."""
+
+import numpy as np
+import pyarrow as pa
+
+from beirnl.schema import RUN
+from beirnl.specs import Spec
+
+
+class SearchSpec(Spec):
+    """How deep to search, and whether a hit whose id is the query's is dropped before the cut."""
+
+    depth: int
+    remove_self_matches: bool = False
+
+
+def run_of(query: str, ids: list[str], scores: np.ndarray) -> pa.Table:
+    """The run of one query."""
+    return pa.table([[query] * len(ids), list(ids), np.asarray(scores, np.float32)], schema=RUN)
