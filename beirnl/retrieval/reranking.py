@@ -3,7 +3,7 @@
 import json
 from collections.abc import Hashable, Sequence
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -19,8 +19,10 @@ from beirnl.retrieval.encoders import (
     token_limit,
     torch_device,
 )
+from beirnl.retrieval.late import LateReranker, LateSpec, own_code
 from beirnl.specs import EncoderSpec, RerankerSpec
 
+_PAIRS_AT_ONCE = 1024  # handed to the tokenizer
 _T = TypeVar("_T", bound=Hashable)
 
 
@@ -32,7 +34,9 @@ class Reranker(Protocol):
         ...
 
 
-def load_reranker(spec: RerankerSpec, *, device: str = "auto", threads: int | None = None) -> Reranker:
+def load_reranker(
+    spec: RerankerSpec | LateSpec, *, device: str = "auto", threads: int | None = None
+) -> Reranker:
     """Load a reranker with the conditions of its spec.
 
     Args:
@@ -42,8 +46,10 @@ def load_reranker(spec: RerankerSpec, *, device: str = "auto", threads: int | No
 
     Raises:
         PrerequisiteError: the model's weights are not there.
-        ConfigError: the model has no head that scores a pair with one number.
+        ConfigError: the model has no head that scores a pair with one number, or may not run its own code.
     """
+    if isinstance(spec, LateSpec):
+        return LateReranker(spec, device, threads)
     if spec.kind == "cross-encoder":
         return _CrossEncoder(spec, device, threads)
     encoder = load_encoder(
@@ -82,10 +88,25 @@ class _BiEncoder:
         return scores
 
 
+class _Tokens(NamedTuple):
+    """Tokenised pairs, not padded: one array of numbers per pair and name (``input_ids``, ...)."""
+
+    columns: dict[str, list[np.ndarray]]
+
+    @property
+    def lengths(self) -> list[int]:
+        return [len(tokens) for tokens in self.columns["input_ids"]]
+
+    def batch(self, places: Sequence[int]) -> dict[str, list[list[int]]]:
+        """The pairs at these places, as a tokenizer's ``pad`` takes them."""
+        return {name: [column[place].tolist() for place in places] for name, column in self.columns.items()}
+
+
 class _CrossEncoder:
     """Scores a pair by reading query and document together; the score is the head's raw logit.
 
     A logit has the order of its sigmoid, but no ties where a sigmoid would have reached 1.0 in float32.
+    Pairs are tokenised once, and batches hold pairs of nearly as many tokens, whatever query they belong to.
     """
 
     def __init__(self, spec: RerankerSpec, device: str, threads: int | None) -> None:
@@ -95,14 +116,15 @@ class _CrossEncoder:
         folder = model_path(spec.model)
         _check_head(folder, spec.model.name)
         self._spec = spec
-        self._model = CrossEncoder(
-            str(folder),
-            device=torch_device(device, threads),
-            activation_fn=Identity(),
-            trust_remote_code=spec.model.trust_remote_code,
-            local_files_only=True,
-            model_kwargs={"dtype": spec.dtype},
-        )
+        with own_code(spec.model):
+            self._model = CrossEncoder(
+                str(folder),
+                device=torch_device(device, threads),
+                activation_fn=Identity(),
+                trust_remote_code=spec.model.trust_remote_code,
+                local_files_only=True,
+                model_kwargs={"dtype": spec.dtype},
+            )
         if spec.max_tokens:
             check_limit(self._model, spec.max_tokens, spec.model.name)
             self._model.max_seq_length = spec.max_tokens
@@ -116,11 +138,19 @@ class _CrossEncoder:
             EngineError: the model returned something other than one finite number per pair.
         """
         unique, place_of = _distinct([(query, document) for query, document in pairs])
+        if not unique:
+            return np.empty(0, np.float32)
         prompted = [(self._prompted(*pair)) for pair in unique]
-        lengths = [len(query) + len(document) for query, document in prompted]
         scores = np.empty(len(prompted), np.float32)
-        for batch in batches(lengths, prompted, self._spec.batch_size):
-            scores[batch] = self._predict([prompted[place] for place in batch])
+        if _reads_plain_text(self._model):
+            tokens = self._tokenised(prompted)
+            for batch in batches(tokens.lengths, prompted, self._spec.batch_size):
+                scores[batch] = self._checked(self._forward(tokens.batch(batch)), len(batch))
+        else:  # a chat template makes its tokens, so the library has to
+            lengths = [len(query) + len(document) for query, document in prompted]
+            for batch in batches(lengths, prompted, self._spec.batch_size):
+                found = self._predict([prompted[place] for place in batch])
+                scores[batch] = self._checked(found, len(batch))
         result: np.ndarray = scores[place_of]
         return result
 
@@ -129,16 +159,48 @@ class _CrossEncoder:
         cut = [clip(text, self._limit, self._lengths) for text in (query, document)]
         return spec.query_prompt + cut[0], spec.document_prompt + cut[1]
 
+    def _tokenised(self, pairs: list[tuple[str, str]]) -> _Tokens:
+        """Pairs as the model's own preprocessing cuts them, before padding."""
+        unpadded = {"text": {"padding": False}, "common": {"return_tensors": None}}
+        columns: dict[str, list[np.ndarray]] = {}
+        for start in range(0, len(pairs), _PAIRS_AT_ONCE):
+            some = pairs[start : start + _PAIRS_AT_ONCE]
+            features = self._model.preprocess(some, prompt="", processing_kwargs=unpadded)
+            for name, column in features.items():
+                if isinstance(column, list) and name != "attention_mask":  # padding makes the mask
+                    columns.setdefault(name, []).extend(np.asarray(ids, np.int32) for ids in column)
+        return _Tokens(columns)
+
+    def _forward(self, tokens: dict[str, list[list[int]]]) -> np.ndarray:
+        import torch
+
+        with torch.inference_mode():
+            padded = self._model.tokenizer.pad(tokens, return_tensors="pt").to(self._model.device)
+            scores = self._model({**padded, "modality": "text"})["scores"]
+            result: np.ndarray = scores.float().squeeze(-1).cpu().numpy()
+        return result
+
     def _predict(self, pairs: list[tuple[str, str]]) -> np.ndarray:
-        scores = self._model.predict(pairs, prompt="", batch_size=len(pairs), show_progress_bar=False)
-        if scores.shape != (len(pairs),) or not np.isfinite(scores).all():
+        result: np.ndarray = self._model.predict(
+            pairs, prompt="", batch_size=len(pairs), show_progress_bar=False
+        )
+        return result
+
+    def _checked(self, scores: np.ndarray, pairs: int) -> np.ndarray:
+        if scores.shape != (pairs,) or not np.isfinite(scores).all():
             raise EngineError(
-                f"the reranker returned NaN, infinity or the wrong number of scores for {len(pairs)} pairs",
+                f"the reranker returned NaN, infinity or the wrong number of scores for {pairs} pairs",
                 where=self._spec.model.name,
                 remedy=f'dtype is {self._spec.dtype}: try dtype = "float32"',
             )
-        result: np.ndarray = scores.astype(np.float32, copy=False)
-        return result
+        return scores
+
+
+def _reads_plain_text(model: Any) -> bool:
+    """Whether pairs become tokens by the tokenizer alone, each pair a row that padding completes."""
+    first = model[0]
+    text = "text" in getattr(first, "modality_config", {}) and "message" not in first.modality_config
+    return text and not first.can_flatten_inputs and first.transformer_task == "sequence-classification"
 
 
 def _check_head(folder: Path, name: str) -> None:

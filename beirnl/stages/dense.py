@@ -6,6 +6,8 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
+from beirnl.retrieval.topk import id_ranks, merge_each, own_ranks
+from beirnl.retrieval.vectors import VectorFiles, vectors_of
 from beirnl.schema import RUN, embeddings, join_title_text
 from beirnl.specs import EncoderSpec, Spec
 from beirnl.stages.base import Inputs, Task, Unit
@@ -54,14 +56,6 @@ def embed(unit: Unit) -> None:
     unit.out.write(table, embeddings(vectors.shape[1], spec.encoder.vectors))
 
 
-def vectors_of(table: pa.Table) -> np.ndarray:
-    """The vectors of an EMBEDDINGS table, [rows, dimension] float32."""
-    dimension = table.schema.field("vector").type.list_size
-    chunks = [chunk.flatten().to_numpy() for chunk in table["vector"].chunks]
-    flat = np.concatenate(chunks) if chunks else np.zeros(0, np.float32)
-    return flat.reshape(len(table), dimension).astype(np.float32, copy=False)
-
-
 def search_units(spec: Spec, inputs: Inputs) -> int:
     """A unit per ``SHARDS_PER_SEARCH`` shards of vectors."""
     return -(-len(inputs["rows"].parts) // SHARDS_PER_SEARCH)
@@ -73,31 +67,37 @@ def search_exact(unit: Unit) -> None:
 
     spec = unit.task.spec
     assert isinstance(spec, SearchSpec)
-    queries = unit.inputs["queries"].table()
+    query_ids, queries = query_vectors(unit)
+    corpus = unit.inputs["rows"]
+    shards = corpus.parts[unit.number * SHARDS_PER_SEARCH :][:SHARDS_PER_SEARCH]
+    files = VectorFiles([corpus.path(part) for part in shards])
+    ranks, ids = id_ranks(files.ids())
     search = ExactSearch(
-        queries["id"].to_pylist(),
-        vectors_of(queries),
+        queries,
         spec.depth,
-        remove_self=spec.remove_self_matches,
+        own=own_ranks(query_ids, ids) if spec.remove_self_matches else None,
         threads=unit.task.runtime.worker_threads,
         device=unit.task.runtime.device,
     )
-    corpus = unit.inputs["rows"]
-    group = range(len(corpus.parts))[unit.number * SHARDS_PER_SEARCH :][:SHARDS_PER_SEARCH]
-    for number in group:
-        shard = corpus.read(number)
-        search.add(shard["id"].to_pylist(), vectors_of(shard))
-        unit.out.rows_in += shard.num_rows
-    unit.out.write(search.result(), RUN)
+    for begin, vectors in files.blocks(search.block_rows):
+        search.add(vectors, ranks[begin : begin + len(vectors)])
+        unit.out.tell(begin + len(vectors))
+    unit.out.rows_in = files.rows
+    unit.out.write(search.top.run(query_ids, ids), RUN)
+
+
+def query_vectors(unit: Unit) -> tuple[pa.Array, np.ndarray]:
+    """Identifiers and vectors of all queries, [q, dimension] float32."""
+    queries = unit.inputs["queries"].table()
+    return queries["id"].combine_chunks(), vectors_of(queries)
 
 
 def merge_search(unit: Unit) -> None:
     """The top of all partial runs."""
-    from beirnl.retrieval.topk import merge_runs
     from beirnl.store.artifacts import Artifact
     from beirnl.store.parquet import read_table
 
     spec = unit.task.spec
     assert isinstance(spec, SearchSpec)
-    partial = [read_table(path) for path in Artifact(unit.task.directory).unit_paths()]
-    unit.out.write(merge_runs(partial, spec.depth, remove_self=spec.remove_self_matches), RUN)
+    partial = (read_table(path) for path in Artifact(unit.task.directory).unit_paths())
+    unit.out.write(merge_each(partial, spec.depth, remove_self=spec.remove_self_matches), RUN)

@@ -1,4 +1,4 @@
-"""What searches have in common: how deep they go, and what each unit of them holds."""
+"""What searches have in common: how deep they go, what each unit of them holds, and how units are grouped."""
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +12,11 @@ class SearchSpec(Spec):
 
     depth: int
     remove_self_matches: bool = False
+
+
+def group(number: int, units: int, parts: int) -> range:
+    """The shards of a unit: consecutive, as even as can be."""
+    return range(number * parts // units, (number + 1) * parts // units)
 
 
 def run_of(query: str, ids: list[str], scores: np.ndarray) -> pa.Table:

@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 
@@ -80,6 +82,50 @@ def test_scores_do_not_depend_on_the_order_of_the_pairs(bert):
     reranker = load(bert[0], batch_size=2)
     assert np.array_equal(reranker.score(PAIRS)[::-1], reranker.score(PAIRS[::-1]))
     assert np.array_equal(reranker.score(PAIRS + PAIRS), np.tile(reranker.score(PAIRS), 2))
+
+
+def test_batches_hold_pairs_of_like_lengths_in_tokens_and_pairs_are_tokenised_once(bert, monkeypatch):
+    reranker = load(bert[0], batch_size=2)
+    model, widths, tokenised = reranker._model, [], []
+    whole, preprocess = type(model).__call__, model.preprocess
+
+    def forward(self, features, **rest):
+        widths.append(features["attention_mask"].sum(dim=1).tolist())
+        return whole(self, features, **rest)
+
+    def counted(pairs, **rest):
+        tokenised.extend(pairs)
+        return preprocess(pairs, **rest)
+
+    monkeypatch.setattr(type(model), "__call__", forward)
+    monkeypatch.setattr(model, "preprocess", counted)
+    many = [*PAIRS, ("what", "at " * 30), ("what", "immune system degrees vaccine")]  # characters mislead
+    reranker.score(many + many)
+    lengths = [length for batch in widths for length in batch]
+    assert lengths == sorted(lengths, reverse=True) and len(lengths) == len(many)
+    assert sorted(tokenised) == sorted(many)
+
+
+def test_a_model_that_makes_its_tokens_itself_scores_the_same(bert, monkeypatch):
+    from beirnl.retrieval import reranking
+
+    scores = load(bert[0], batch_size=4).score(PAIRS)
+    monkeypatch.setattr(reranking, "_reads_plain_text", lambda model: False)
+    np.testing.assert_allclose(load(bert[0], batch_size=4).score(PAIRS), scores, atol=1e-5)
+
+
+def test_own_code_is_refused_unless_the_registry_allows_and_pins_it(tmp_path):
+    write_bert(tmp_path / "own")
+    config = json.loads((tmp_path / "own" / "config.json").read_text())
+    config |= {"model_type": "unheard-of", "auto_map": {"AutoConfig": "own.Config", "AutoModel": "own.Model"}}
+    (tmp_path / "own" / "config.json").write_text(json.dumps(config))
+    (tmp_path / "own" / "own.py").write_text("raise SystemExit('ran')")
+    with pytest.raises(ConfigError, match="which the registry does not allow; read that code"):
+        load(tmp_path / "own")
+    model = resolve_model(str(tmp_path / "own"), "reranker")
+    loose = model.model_copy(update={"trust_remote_code": True, "revision": "unpinned"})
+    with pytest.raises(ConfigError, match="no revision pins it"):
+        load_reranker(RerankerSpec(kind="cross-encoder", model=loose), device="cpu")
 
 
 def test_prompts_stand_in_front(bert):

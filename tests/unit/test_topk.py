@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from beirnl.errors import DataError
-from beirnl.retrieval.topk import merge_runs, top
+from beirnl.retrieval.topk import TopHits, id_ranks, merge_each, merge_runs, own_ranks, top
 from beirnl.schema import RUN
 
 # Few distinct values, so that ties and repeated pairs are common; ids whose order by code point differs
@@ -77,3 +77,44 @@ def test_a_score_that_is_no_number_is_an_error_with_its_place(score):
 def test_nan_among_candidates_is_an_error_with_the_document():
     with pytest.raises(DataError, match="document b: a score is NaN"):
         top(np.array([1.0, np.nan]), ["a", "b"], 1)
+
+
+@settings(deadline=None)
+@given(rows=HITS, k=st.integers(1, 8), batches=st.integers(1, 4))
+def test_hits_as_integers_keep_the_same_rule(rows, k, batches):
+    rows = list({(query, document): (query, document, score) for query, document, score in rows}.values())
+    ranks, ascending = id_ranks(pa.array(IDS))
+    names = sorted(IDS)
+    top_hits = TopHits(len(names), k)
+    for batch in range(batches):
+        part = sorted((names.index(q), ranks[IDS.index(d)], s) for q, d, s in rows[batch::batches])
+        columns = np.array(part, np.float64).reshape(-1, 3).T
+        top_hits.add(columns[0].astype(np.int64), columns[1].astype(np.int64), columns[2].astype(np.float32))
+    found = [tuple(row.values()) for row in top_hits.run(pa.array(names), ascending).to_pylist()]
+    assert found == reference(rows, k, False)
+    lowest = [[s for q, _, s in found if q == name] for name in names]
+    assert top_hits.thresholds().tolist() == [s[-1] if len(s) == k else -np.inf for s in lowest]
+
+
+def test_a_nan_among_hits_is_an_error():
+    with pytest.raises(DataError, match="a score is NaN"):
+        TopHits(1, 3).add(np.array([0]), np.array([0]), np.array([np.nan], np.float32))
+
+
+def test_an_id_that_stands_twice_is_an_error_with_its_name():
+    with pytest.raises(DataError, match="document b: two vectors have this id"):
+        id_ranks(pa.array(["b", "a", "b"]))
+
+
+def test_the_rank_of_a_query_s_own_document_is_minus_one_where_there_is_none():
+    _, ascending = id_ranks(pa.array(["b", "c", "a"]))
+    assert own_ranks(pa.array(["c", "z", "a"]), ascending).tolist() == [2, -1, 0]
+    assert own_ranks(pa.array(["c"]), pa.array([], pa.string())).tolist() == [-1]
+
+
+@settings(deadline=None)
+@given(rows=HITS, k=st.integers(1, 8), remove_self=st.booleans())
+def test_merging_one_after_another_equals_merging_at_once(rows, k, remove_self):
+    parts = [run(rows[n::3]) for n in range(3)]
+    assert merge_each(parts, k, remove_self=remove_self).equals(merge_runs(parts, k, remove_self=remove_self))
+    assert merge_each([], k).equals(RUN.empty_table())
