@@ -37,7 +37,8 @@ from beirnl.store.workspace import Workspace
 State = Literal["done", "pending", "waiting", "stale"]
 _LEAST_SHARE = 0.005  # of max_cost: with less left, the run stops
 _VERSIONED = (
-    "tantivy",
+    "PyStemmer",
+    "numpy",
     "torch",
     "sentence-transformers",
     "transformers",

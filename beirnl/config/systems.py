@@ -17,7 +17,12 @@ class _System(Section):
 
 
 class Bm25System(_System):
-    """``[[system]]`` of kind ``bm25``."""
+    """``[[system]]`` of kind ``bm25``.
+
+    Attributes:
+        shards: indexes into which a corpus is divided that is too large for one node's disk; scores are those
+            of one index.
+    """
 
     kind: Literal["bm25"]
     profile: Literal["elasticsearch", "flat"] = "elasticsearch"
@@ -25,6 +30,7 @@ class Bm25System(_System):
     k1: float = Field(default=1.2, ge=0)
     b: float = Field(default=0.75, ge=0, le=1)
     tie_breaker: float = Field(default=0.5, ge=0, le=1)
+    shards: int = Field(default=1, gt=0)
 
 
 class AnnConfig(Section):

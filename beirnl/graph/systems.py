@@ -10,7 +10,7 @@ from beirnl.retrieval.api_encoder import counting
 from beirnl.retrieval.late import LateSpec
 from beirnl.specs import Bm25Spec, EncoderSpec, ModelRef, RerankerSpec
 from beirnl.stages.ann import AnnIndexSpec, AnnSearchSpec
-from beirnl.stages.bm25 import Bm25SearchSpec, IndexSpec
+from beirnl.stages.bm25 import Bm25SearchSpec, IndexSpec, ShardedIndexSpec
 from beirnl.stages.dense import EmbedSpec
 from beirnl.stages.fusion import FuseSpec
 from beirnl.stages.late import EmbedTokensSpec
@@ -79,10 +79,14 @@ def _bm25(graph: Graph, experiment: Experiment, system: Bm25System, texts: Texts
         profile=system.profile, analyzer=name, k1=system.k1, b=system.b, tie_breaker=system.tie_breaker
     )
     index_spec = IndexSpec(profile=system.profile, analyzer=name, analyzer_version=analyzer.version)
-    index = graph.add(Node("index", texts.label, index_spec, {"rows": texts.corpus}, system.profile))
+    building, searching = "index", "search-bm25"
+    if system.shards > 1:
+        index_spec = ShardedIndexSpec(**index_spec.model_dump(), shards=system.shards)
+        building, searching = "index-shards", "search-shards"
+    index = graph.add(Node(building, texts.label, index_spec, {"rows": texts.corpus}, system.profile))
     search = Bm25SearchSpec(depth=system.depth, remove_self_matches=texts.remove_self_matches, bm25=spec)
     inputs = {"index": index, "queries": texts.queries}
-    return graph.add(Node("search-bm25", texts.label, search, inputs, system.name))
+    return graph.add(Node(searching, texts.label, search, inputs, system.name))
 
 
 def _prompts(name: str) -> tuple[str, str]:

@@ -121,14 +121,16 @@ def _translation_conditions(corpus: Node) -> dict[str, Any]:
 def _search_conditions(run: Node) -> dict[str, Any]:
     """Conditions that the stage of a run brings with it."""
     spec: Any = run.spec
-    if run.stage == "search-bm25":
+    if run.stage in ("search-bm25", "search-shards"):
         bm25 = spec.bm25
+        index: Any = run.inputs["index"].spec
         return {
             "search": "bm25",
             "profile": bm25.profile,
             "analyzer": bm25.analyzer,
             "k1": bm25.k1,
             "b": bm25.b,
+            "document_shards": getattr(index, "shards", 1),
             "depth": spec.depth,
         }
     if run.stage == "fuse":
@@ -146,7 +148,7 @@ def _search_conditions(run: Node) -> dict[str, Any]:
         model_spec = run.inputs["rows"].spec.encoder  # type: ignore[attr-defined]
         search = {"search": "late", "method": "late-interaction", "vectors": model_spec.vectors}
     elif run.stage == "search-ann":
-        index: Any = run.inputs["index"]
+        index = run.inputs["index"]
         model_spec, search = index.inputs["rows"].spec.encoder, {"search": "ann"}
         settings = index.spec.model_dump() | {"expansion_search": spec.expansion_search}
         search |= {f"ann_{name}": value for name, value in settings.items()}

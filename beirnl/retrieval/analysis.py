@@ -1,21 +1,21 @@
 """From text to terms, as the language analyzers of Elasticsearch (Lucene 9) do it.
 
 What Lucene does: words by Unicode's rules for word boundaries (UAX #29, in the variant of Lucene's
-``StandardTokenizer``), an optional possessive filter, lower case per code point, a stop list, stems that
-override the stemmer, the stemmer. The languages are entries in ``registry/analyzers.toml``.
+``StandardTokenizer``), possessives and elisions, lower case per code point, a stop list, stems that override
+the stemmer, the stemmer. The languages are entries in ``registry/analyzers.toml``.
 
-Words never span white space, so a text is first split at white space and what a piece gives is remembered:
-the rest of the work is done once per distinct piece and not once per word of the text.
+Words never span white space, so a text is first split at white space, and the work is done once per distinct
+piece and not once per word of the text.
 """
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
-from itertools import chain
-from sys import intern
+from itertools import accumulate, chain, pairwise
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from beirnl.errors import ConfigError
@@ -31,16 +31,23 @@ _PICTOGRAPHS = (
     r"\U0001F680-\U0001F6FF\U0001F774-\U0001F77F\U0001F7D5-\U0001F7FF\U0001F8AE-\U0001F8FF\U0001F947-\U0001FBFF"
 )
 _NOT_LETTERS = r"\u00B8\u02E5-\u02EB\u0558\u055A\u058A-\u058C\uA708-\uA716"
+#: Characters that stay together in any order: digits and letters of Latin, Greek and Cyrillic.
+_PLAIN = re.compile(
+    r"[0-9A-Za-z\u00C0-\u00D6\u00D8-\u00F6\u00F8-\u02AF"
+    r"\u0388-\u038A\u038C\u038E-\u03A1\u03A3-\u03CE\u0400-\u0481]+"
+).fullmatch
 
 #: Lucene cuts longer words into several.
 MAX_WORD = 255
 #: Pieces remembered before the memory is cleared (about 250 bytes each), and the longest that is.
 MAX_CACHE, MAX_PIECE = 500_000, 64
 
-_PUNCTUATION = ".,:;!?()[]{}\"'/-"
+#: What may stand around a plain word.
+_AROUND = ".,:;!?()[]{}\"'/- \t\n\r"
+_APOSTROPHES = re.compile("['\u2019\uff07]")
 
 _DATA = files("beirnl").joinpath("registry")
-Terms = tuple[str, ...]
+Terms = list[str]
 
 
 class Facts(NamedTuple):
@@ -48,11 +55,13 @@ class Facts(NamedTuple):
 
     version: int
     language: str
-    stopwords: str
     stemmer: str
-    overrides: dict[str, str]
+    stopwords: str = ""
     adjustment: str = ""
-    possessive: bool = False
+    apostrophe: str = ""
+    elisions: tuple[str, ...] = ()
+    lowercase: str = ""
+    overrides: Mapping[str, str] = MappingProxyType({})
 
 
 ANALYZERS: dict[str, Facts] = {
@@ -70,18 +79,63 @@ class Analyzer:
     """
 
     def __init__(self, name: str, facts: Facts) -> None:
-        self.name, self.version = name, facts.version
-        self._pieces = _Pieces(_pipeline(facts))
+        from Stemmer import Stemmer
 
-    def terms(self, text: str) -> list[str]:
+        self.name, self.version = name, facts.version
+        self._stop, self._overrides = _stopwords(facts.stopwords), facts.overrides
+        self._strip = _APOSTROPHE[facts.apostrophe] if facts.apostrophe else _elision(facts.elisions)
+        self._lower = _LOWER[facts.lowercase]
+        stemmer = Stemmer(facts.stemmer, 0)
+        self._stem: Callable[[Terms], Terms] = stemmer.stemWords
+        if facts.adjustment:
+            self._stem = _ADJUSTMENTS[facts.adjustment](stemmer.stemWords)
+        self._pieces: dict[str, Terms] = {}
+
+    def terms(self, text: str) -> Terms:
         """The terms of one text, in order, repeated as often as they occur."""
         return self.batch([text])[0]
 
-    def batch(self, texts: Iterable[str]) -> list[list[str]]:
+    def batch(self, texts: Iterable[str]) -> list[Terms]:
         """The terms of each text."""
-        self._pieces.limit()
-        lookup = self._pieces.__getitem__
-        return [list(chain.from_iterable(map(lookup, _split(text)))) for text in texts]
+        known = self._pieces
+        split = [_split(text) for text in texts]
+        new = [piece for piece in dict.fromkeys(chain.from_iterable(split)) if piece not in known]
+        counts, terms = self.pieces(new)
+        ends = accumulate(counts, initial=0)
+        known.update((piece, terms[a:b]) for piece, (a, b) in zip(new, pairwise(ends), strict=True))
+        found = [list(chain.from_iterable(map(known.__getitem__, pieces))) for pieces in split]
+        if len(known) > MAX_CACHE:
+            known.clear()
+        for piece in new:
+            if len(piece) > MAX_PIECE:
+                known.pop(piece, None)
+        return found
+
+    def pieces(self, pieces: Sequence[str]) -> tuple[list[int], Terms]:
+        """The terms of pieces of text, cut at white space: how many each has, and all in order."""
+        found: Terms = []
+        owners: list[int] = []
+        for number, piece in enumerate(pieces):
+            core = piece.strip(_AROUND)
+            if len(core) <= MAX_WORD and _PLAIN(core):
+                found.append(core)
+                owners.append(number)
+            else:
+                several = list(map(self._strip, words(piece)))
+                found += several
+                owners += [number] * len(several)
+        # In one string, since a call per word takes longer; words hold no line ends.
+        lower = self._lower("\n".join(found)).split("\n") if found else []
+        stop, counts, kept = self._stop, [0] * len(pieces), []
+        for owner, word in zip(owners, lower, strict=True):
+            if word and word not in stop:
+                counts[owner] += 1
+                kept.append(word)
+        stems = self._stem(kept)
+        if self._overrides:
+            overrides = self._overrides
+            stems = [overrides.get(word, stem) for word, stem in zip(kept, stems, strict=True)]
+        return counts, stems
 
 
 @cache
@@ -116,70 +170,64 @@ def for_language(language: str) -> str:
     )
 
 
-class _Pieces(dict[str, Terms]):
-    """Terms of pieces of text, remembered unless the piece is long."""
-
-    def __init__(self, compute: Callable[[str], Terms]) -> None:
-        self._compute = compute
-
-    def __missing__(self, piece: str) -> Terms:
-        terms = self._compute(piece)
-        if len(piece) <= MAX_PIECE:
-            self[piece] = terms
-        return terms
-
-    def limit(self) -> None:
-        """Keeps the memory bounded; asked once per batch of texts."""
-        if len(self) > MAX_CACHE:
-            self.clear()
-
-
 def _split(text: str) -> list[str]:
     # The narrow no-break space joins words (it is ExtendNumLet in UAX #29), and Python splits at it.
     return [text] if "\u202f" in text else text.split()
 
 
-def _pipeline(facts: Facts) -> Callable[[str], Terms]:
-    """Words, possessive, lower case, stop words, overrides, stemmer: from a piece of text to its terms."""
-    from Stemmer import Stemmer
-
-    stop, overrides = _stopwords(facts.stopwords), facts.overrides
-    stem: Callable[[str], str] = Stemmer(facts.stemmer, 0).stemWord
-    if facts.adjustment:
-        stem = _ADJUSTMENTS[facts.adjustment](stem)
-
-    def compute(piece: str) -> Terms:
-        found = words(piece)
-        if facts.possessive:
-            found = [_without_possessive(word) for word in found]
-        lower = [_lower(word) for word in found]
-        # Interned, since many pieces give the same term.
-        return tuple([intern(overrides.get(word) or stem(word)) for word in lower if word not in stop])
-
-    return compute
-
-
 def _stopwords(file: str) -> frozenset[str]:
+    if not file:
+        return frozenset()
     lines = _DATA.joinpath("stopwords", file).read_text("utf-8").splitlines()
     return frozenset(line for line in lines if line and not line.startswith("#"))
 
 
-def _lower(word: str) -> str:
+def _lower(text: str) -> str:
     # Lucene maps each code point by itself, Python knows two exceptions: a final sigma, and dotted I.
-    return word.replace("Σ", "σ").replace("İ", "i").lower()
+    return text.replace("Σ", "σ").replace("İ", "i").lower()
+
+
+def _lower_turkish(text: str) -> str:
+    """Lower case as Lucene's ``TurkishLowerCaseFilter``: I without a dot keeps having none."""
+    return _lower(text.replace("I\u0307", "i").replace("I", "ı"))
+
+
+def _lower_greek(text: str) -> str:
+    """Lower case as Lucene's ``GreekLowerCaseFilter``: without accents and final sigma."""
+    return _lower(text).translate(_GREEK)
+
+
+_GREEK = str.maketrans("άέήίϊΐόύϋΰώς", "αεηιιιουυυωσ")
+_LOWER = {"": _lower, "turkish": _lower_turkish, "greek": _lower_greek}
 
 
 def _without_possessive(word: str) -> str:
     return word[:-2] if word.endswith(("'s", "'S", "’s", "’S", "＇s", "＇S")) else word
 
 
+def _without_suffix(word: str) -> str:
+    return _APOSTROPHES.split(word, 1)[0]
+
+
+_APOSTROPHE = {"possessive": _without_possessive, "suffix": _without_suffix}
+
+
+def _elision(articles: Sequence[str]) -> Callable[[str], str]:
+    """Takes an elided word from the beginning, as Lucene's ``ElisionFilter``."""
+    elided = frozenset(articles)
+
+    def strip(word: str) -> str:
+        parts = _APOSTROPHES.split(word, 1)
+        return parts[1] if len(parts) == 2 and parts[0].lower() in elided else word
+
+    return strip if elided else str
+
+
 def words(text: str) -> list[str]:
     """Words of a text by the grammar of Lucene's ``StandardTokenizer``."""
     pattern = _grammar()
     if len(text) <= MAX_WORD:
-        # A short cut for most pieces; letters and digits of ASCII are never part of anything else.
-        core = text.strip(_PUNCTUATION)
-        return [core] if core.isascii() and core.isalnum() else pattern.findall(text)
+        return list(pattern.findall(text))
     found, at = [], 0
     while at < len(text):
         window = text[at : at + 2 * MAX_WORD]
@@ -239,8 +287,10 @@ _LOGY = (
 )
 _DOUBLED = r"(.*(?:[aeiou]|[^aeiou]y).*([^abdefgilmnoprstuyz]))\2(?:ed|ing)s?"
 
+_ADJUSTED = ("i", "is", "ies", "y", "ys", "ed", "eds", "ing", "ings")
 
-def _lucene_porter(stem: Callable[[str], str]) -> Callable[[str], str]:
+
+def _lucene_porter(stem: Callable[[Terms], Terms]) -> Callable[[Terms], Terms]:
     """Porter's stemmer as Lucene has it, from Snowball's, which keeps to the article (Porter, 1980).
 
     Words of two letters stay as they are; ``-bli`` becomes ``-ble`` (Porter has it after ``a`` only) and
@@ -248,16 +298,18 @@ def _lucene_porter(stem: Callable[[str], str]) -> Callable[[str], str]:
     """
     logy, doubled = re.compile(_LOGY), re.compile(_DOUBLED)
 
-    def adjusted(word: str) -> str:
+    def adjusted(word: str, stemmed: str) -> str:
         if len(word) < 3:
             return word
+        if not word.endswith(_ADJUSTED):
+            return stemmed
         if match := logy.fullmatch(word):
-            return f"{match[1]}log" if match[2] == "log" else stem(f"{match[1]}ble")
+            return f"{match[1]}log" if match[2] == "log" else stem([f"{match[1]}ble"])[0]
         if match := doubled.fullmatch(word):
-            return stem(match[1])
-        return stem(word)
+            return stem([match[1]])[0]
+        return stemmed
 
-    return adjusted
+    return lambda terms: list(map(adjusted, terms, stem(terms)))
 
 
 _ADJUSTMENTS = {"lucene_porter": _lucene_porter}

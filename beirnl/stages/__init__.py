@@ -1,8 +1,9 @@
 """The stage table: the whole data flow on one page.
 
 corpus.jsonl ─ import-corpus ──┬─ TRANSLATION ─┬─ index ─ search-bm25 ──────────┬─ gather ─ rerank ─┬─ fuse
-queries.jsonl ─ import-queries ┤               ├─ embed ┬─ search-exact ────────┤                   │
-qrels/*.tsv ─ import-qrels ────┘               │        └─ ann-index ─ search-ann                   │
+queries.jsonl ─ import-queries ┤               ├─ index-shards ─ search-shards ─┤                   │
+qrels/*.tsv ─ import-qrels ────┘               ├─ embed ┬─ search-exact ────────┤                   │
+                                               │        └─ ann-index ─ search-ann                   │
                                                ├─ embed-tokens ─ search-late ───┴───────────────────┘
                                                └─ evaluate, for the run of every system
 TRANSLATION: translate ─ lengths ─ check ─ repair (once for each engine of the ladder)
@@ -34,15 +35,17 @@ STAGES: dict[str, Stage] = {
         Stage("check", 3, text.check, text.shards),
         Stage("repair", 1, text.repair, text.shards, **_ASKING),
         Stage("quality", 1, text.compare, eager=True),
-        Stage("index", 1, bm25.build_index, bm25.index_units, reduce=bm25.combine_index),
+        Stage("index", 2, bm25.build_index, bm25.index_units, reduce=bm25.combine_index),
         Stage(
             "search-bm25",
-            1,
+            2,
             bm25.search_bm25,
             bm25.query_units,
             load=bm25.load_index,
             pool=bm25.index_pool,
         ),
+        Stage("index-shards", 1, bm25.build_shard, bm25.shard_units, reduce=bm25.count_shards),
+        Stage("search-shards", 1, bm25.search_shard, bm25.searched_shards, reduce=bm25.merge_shards),
         Stage(
             "embed",
             1,

@@ -1,16 +1,27 @@
-"""Stages of BM25: index and search."""
+"""Stages of BM25: index and search, in one piece or by document shards.
 
-from collections.abc import Mapping
-from typing import Literal
+One index is what all queries read, spread over workers. Where it does not fit one node's disk,
+``index-shards`` makes an index of each part of the corpus and counts in how many documents of all parts each
+term is; with those counts ``search-shards`` searches every part for all queries, and keeps the best of all.
+"""
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
+from beirnl.retrieval.topk import merge_runs
 from beirnl.schema import RUN
 from beirnl.specs import Bm25Spec, Spec
 from beirnl.stages.base import Inputs, Task, Unit
-from beirnl.stages.searching import SearchSpec, run_of
+from beirnl.stages.searching import SearchSpec, group, run_of
 
-INDEX_UNITS = 8  # more segments answer fewer queries a second
+if TYPE_CHECKING:
+    from beirnl.retrieval.bm25 import Bm25Index
+
+MIN_UNITS, UNIT_DOCUMENTS = 8, 200_000  # a unit analyses each of its distinct words once: not too small
 QUERIES_PER_UNIT = 1000
 
 
@@ -27,6 +38,12 @@ class IndexSpec(Spec):
         return Bm25Spec(profile=self.profile, analyzer=self.analyzer)
 
 
+class ShardedIndexSpec(IndexSpec):
+    """BM25 indexes of as many parts of a corpus."""
+
+    shards: int
+
+
 class Bm25SearchSpec(SearchSpec):
     """A search of a BM25 index."""
 
@@ -34,42 +51,80 @@ class Bm25SearchSpec(SearchSpec):
 
 
 def index_units(spec: Spec, inputs: Inputs) -> int:
-    """At most ``INDEX_UNITS`` groups of shards."""
-    return min(INDEX_UNITS, len(inputs["rows"].parts))
+    """Groups of shards of about ``UNIT_DOCUMENTS``, at least ``MIN_UNITS`` where there are as many shards."""
+    rows = inputs["rows"]
+    return min(len(rows.parts), max(MIN_UNITS, rows.rows // UNIT_DOCUMENTS))
 
 
-def _group(number: int, units: int, parts: int) -> range:
-    """The shards of a unit: consecutive, as even as can be."""
-    return range(number * parts // units, (number + 1) * parts // units)
+def shard_units(spec: Spec, inputs: Inputs) -> int:
+    """A unit per document shard, of at least one shard of the corpus."""
+    assert isinstance(spec, ShardedIndexSpec)
+    return min(spec.shards, len(inputs["rows"].parts))
 
 
-def build_index(unit: Unit) -> None:
-    """Index a group of shards into a segment."""
+def _write(unit: Unit, shards: range, out: Path, first_row: int) -> None:
+    """Index a group of shards."""
     from beirnl.retrieval.bm25 import UnitWriter
 
     spec = unit.task.spec
     assert isinstance(spec, IndexSpec)
-    corpus = unit.inputs["rows"]
-    group = _group(unit.number, index_units(spec, unit.inputs), len(corpus.parts))
-    part = unit.out.open(suffix="", rows=sum(corpus.parts[number].rows for number in group))
-    first_row = sum(shard.rows for shard in corpus.parts[: group.start])
-    writer = UnitWriter(part.path, spec.bm25, first_row)
-    for number in group:
-        shard = corpus.read(number)
-        writer.add(*(shard[name].to_pylist() for name in ("id", "title", "text")))
+    writer = UnitWriter(out, spec.bm25, first_row)
+    done = 0
+    for number in shards:
+        unit.check_stop()
+        shard = unit.inputs["rows"].read(number)
+        writer.add(shard["id"], shard["title"], shard["text"])
+        done += shard.num_rows
+        unit.out.tell(done)
     writer.close()
-    unit.out.rows_in = part.rows
+    unit.out.rows_in = done
 
 
-def combine_index(unit: Unit) -> None:
-    """Place the segments of all units together as one index with the statistics of the whole."""
-    from beirnl.retrieval.bm25 import combine
+def build_index(unit: Unit) -> None:
+    """Index a group of shards."""
+    parts = unit.inputs["rows"].parts
+    shards = group(unit.number, index_units(unit.task.spec, unit.inputs), len(parts))
+    part = unit.out.open(suffix="", rows=sum(parts[number].rows for number in shards))
+    _write(unit, shards, part.path, sum(shard.rows for shard in parts[: shards.start]))
+
+
+def _reduced(unit: Unit, reduction: Callable[[Sequence[Path], Path, Bm25Spec], object]) -> None:
+    """Make one folder of those of all units, whose checksums are verified."""
     from beirnl.store.artifacts import Artifact
 
     spec = unit.task.spec
     assert isinstance(spec, IndexSpec)
+    done = Artifact(unit.task.directory)
     part = unit.out.open(suffix="", rows=unit.inputs["rows"].rows)
-    combine(Artifact(unit.task.directory).unit_paths(), part.path, spec.bm25)
+    reduction([done.path(receipt.parts[0]) for receipt in done.receipts()], part.path, spec.bm25)
+
+
+def combine_index(unit: Unit) -> None:
+    """Merge all units into one index with the statistics of the whole."""
+    from beirnl.retrieval.bm25 import combine
+
+    _reduced(unit, combine)
+
+
+def build_shard(unit: Unit) -> None:
+    """Index a document shard: as one index, of which nothing outside the shard is part."""
+    from beirnl.retrieval.bm25 import combine
+
+    spec = unit.task.spec
+    assert isinstance(spec, ShardedIndexSpec)
+    parts = unit.inputs["rows"].parts
+    shards = group(unit.number, shard_units(spec, unit.inputs), len(parts))
+    part = unit.out.open(suffix="", rows=sum(parts[number].rows for number in shards))
+    _write(unit, shards, part.path / "unit", 0)
+    combine([part.path / "unit"], part.path, spec.bm25)
+    shutil.rmtree(part.path / "unit")
+
+
+def count_shards(unit: Unit) -> None:
+    """Count in how many documents of all shards each term is."""
+    from beirnl.retrieval.bm25 import count_terms
+
+    _reduced(unit, count_terms)
 
 
 def query_units(spec: Spec, inputs: Inputs) -> int:
@@ -92,13 +147,52 @@ def load_index(task: Task) -> object:
 
 def search_bm25(unit: Unit) -> None:
     """Search a block of queries."""
+    queries = unit.inputs["queries"].table().slice(unit.number * QUERIES_PER_UNIT, QUERIES_PER_UNIT)
+    unit.out.rows_in = queries.num_rows
+    run = _run(unit, unit.resource, queries)
+    unit.out.count("queries without hits", queries.num_rows - len(run["query_id"].unique()))
+    unit.out.write(run, RUN)
+
+
+def _run(unit: Unit, index: "Bm25Index", queries: pa.Table) -> pa.Table:
     spec = unit.task.spec
     assert isinstance(spec, Bm25SearchSpec)
-    queries = unit.inputs["queries"].table().slice(unit.number * QUERIES_PER_UNIT, QUERIES_PER_UNIT)
     ids, texts = queries["id"].to_pylist(), queries["text"].to_pylist()
-    exclude = ids if spec.remove_self_matches else None
-    results = unit.resource.search(texts, spec.depth, exclude)
+    results = index.search(texts, spec.depth, ids if spec.remove_self_matches else None)
     tables = [run_of(query, *hits) for query, hits in zip(ids, results, strict=True)]
-    unit.out.rows_in = len(ids)
-    unit.out.count("queries without hits", sum(table.num_rows == 0 for table in tables))
-    unit.out.write(pa.concat_tables([RUN.empty_table(), *tables]), RUN)
+    return pa.concat_tables([RUN.empty_table(), *tables])
+
+
+def searched_shards(spec: Spec, inputs: Inputs) -> int:
+    """A unit per document shard."""
+    return len(inputs["index"].parts)
+
+
+def search_shard(unit: Unit) -> None:
+    """Search a document shard for all queries, with the statistics of the whole: a partial run."""
+    from beirnl.retrieval.bm25 import Bm25Index
+
+    spec, artifact = unit.task.spec, unit.inputs["index"]
+    assert isinstance(spec, Bm25SearchSpec)
+    index = Bm25Index.open(artifact.path(artifact.parts[unit.number]), spec.bm25, artifact.reduced_path())
+    queries = unit.inputs["queries"].table()
+    runs = [RUN.empty_table()]
+    for start in range(0, queries.num_rows, QUERIES_PER_UNIT):
+        unit.check_stop()
+        runs.append(_run(unit, index, queries.slice(start, QUERIES_PER_UNIT)))
+    unit.out.rows_in = queries.num_rows
+    unit.out.write(pa.concat_tables(runs), RUN)
+
+
+def merge_shards(unit: Unit) -> None:
+    """The best of all document shards."""
+    from beirnl.store.artifacts import Artifact
+    from beirnl.store.parquet import read_table
+
+    spec, done = unit.task.spec, Artifact(unit.task.directory)
+    assert isinstance(spec, Bm25SearchSpec)
+    partial = [read_table(done.path(receipt.parts[0])) for receipt in done.receipts()]
+    run = merge_runs(partial, spec.depth)
+    queries = unit.inputs["queries"].rows
+    unit.out.count("queries without hits", queries - len(run["query_id"].unique()))
+    unit.out.write(run, RUN)

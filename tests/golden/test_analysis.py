@@ -1,6 +1,7 @@
 """The analyzers emit what Lucene 9's DutchAnalyzer and EnglishAnalyzer emit."""
 
 import gzip
+from importlib.resources import files as files_of
 
 import pytest
 from running import beirnl
@@ -67,6 +68,105 @@ ENGLISH = {
 @pytest.mark.parametrize("text", ENGLISH)
 def test_english_stems(text):
     assert analyzer("english").terms(text) == ENGLISH[text].split()
+
+
+# A sentence of each language whose stemmer Lucene has from Snowball, with its analyzer's terms (9.9.1).
+SENTENCES = {
+    "sv": (
+        "Riksdagen beslutade att kommunernas skolor skulle öppnas tidigare än planerat.",
+        "riksdag beslut kommun skol öppn tid planer",
+    ),
+    "da": (
+        "Regeringen besluttede, at kommunernes skoler åbnes tidligere end planlagt.",
+        "regering beslutted kommun skol åbn tid planlag",
+    ),
+    "no": (
+        "Stortinget vedtok at kommunenes skoler skulle åpnes tidligere enn planlagt.",
+        "storting vedtok kommun skol åpn tidliger planlagt",
+    ),
+    "fi": (
+        "Eduskunta päätti, että kuntien koulut avataan suunniteltua aikaisemmin.",
+        "eduskun päät kunt koulu ava suunniteltu aikais",
+    ),
+    "ru": (
+        "Правительство решило, что школы городов откроются раньше, чем планировалось.",
+        "правительств реш школ город откроют раньш планирова",
+    ),
+    "hu": (
+        "A kormány úgy döntött, hogy az iskolákat a tervezettnél korábban nyitják meg.",
+        "kormány döntöt iskola tervezett koráb nyitja",
+    ),
+    "ro": (
+        "Guvernul a hotărât ca școlile comunelor să fie deschise mai devreme decât era planificat.",
+        "guvern a hotărât școl comun desch mai devrem decât era planific",
+    ),
+    "ca": (
+        "El govern va decidir que l'escola d'Arenys s'obriria abans del previst.",
+        "govern decid esc areny obr previst",
+    ),
+    "eu": (
+        "Gobernuak erabaki zuen herrietako eskolak aurreikusitakoa baino lehenago irekitzea.",
+        "gobernu eraba herri eskol aurreikusi bai leh irekitzea",
+    ),
+    "hy": (
+        "Կառավարությունը որոշեց բացել համայնքների դպրոցները ավելի շուտ։",
+        "կառավար որոշե բաց համայն դպրոցները ա շուտ",
+    ),
+    "ga": (
+        "Shocraigh an rialtas go n-osclófaí scoileanna na mbailte d'fhonn cabhrú leo.",
+        "socraigh rialtas osclófaí scoileanna bailte fonn cabhrú leo",
+    ),
+    "tr": (
+        "Hükümet, İstanbul'daki okulların IŞIK vakfınca planlanandan önce açılmasına karar verdi.",
+        "hükümet istanbul okul ışık vakfı planlana ö açılma karar ver",
+    ),
+    "lt": (
+        "Vyriausybė nusprendė, kad savivaldybių mokyklos bus atidarytos anksčiau.",
+        "vyriausyb nusprend savivaldyb mokykl atidar anksčiau",
+    ),
+    "et": (
+        "Valitsus otsustas, et valdade koolid avatakse kavandatust varem.",
+        "valitsu otsusta valda kooli ava kavanda vare",
+    ),
+}
+
+
+@pytest.mark.parametrize("language", SENTENCES)
+def test_a_sentence_of_other_languages(language):
+    sentence, terms = SENTENCES[language]
+    assert " ".join(analyzer(for_language(language)).terms(sentence)) == terms
+
+
+def test_elisions_accents_and_stop_words_of_languages_with_another_stemmer():
+    assert analyzer("italian").terms("L'acqua dell’Etna, c'è") == ["acqua", "etna"]
+    assert analyzer("french").terms("jusqu'aux villes d'Alsace: qu'il") == ["vill", "alsac"]
+    assert analyzer("greek").terms("ΣΧΟΛΕΊΑ, σχολεία") == ["σχολει", "σχολει"]
+    assert analyzer("polish").terms("Szkoły gminy będą i w szkole") == ["szkoł", "gmin", "szkol"]
+
+
+def test_every_stemmer_of_snowball_has_an_entry():
+    import Stemmer
+
+    known = set(Stemmer.algorithms()) - {"dutch", "english"}  # Lucene has dutch_porter and porter
+    assert {facts.stemmer for facts in ANALYZERS.values()} == known
+    assert all(analyzer(name).terms("12345") == ["12345"] for name in ANALYZERS)
+
+
+def test_every_stop_list_belongs_to_an_analyzer():
+    files = sorted(file.name for file in files_of("beirnl").joinpath("registry", "stopwords").iterdir())
+    assert files == sorted(facts.stopwords for facts in ANALYZERS.values() if facts.stopwords)
+    for name, facts in ANALYZERS.items():
+        if facts.stopwords:
+            # Words that stand in a list as the analyzer has them before it looks.
+            stop = sorted(analyzer(name)._stop)
+            assert len(stop) > 30
+            assert [word for word in stop if analyzer(name)._lower(word) != word] == []
+
+
+def test_characters_that_are_not_looked_at_closely_are_letters_and_digits_of_words():
+    plain = [chr(c) for c in range(0x10000) if not 0xD800 <= c < 0xE000 and analysis._PLAIN(chr(c))]
+    assert len(plain) > 700
+    assert [c for c in plain if analysis.words(f"a{c}1{c}{c}") != [f"a{c}1{c}{c}"]] == []
 
 
 def test_dutch_overrides_and_stop_words():

@@ -14,7 +14,7 @@ import pytrec_eval
 from support import shared
 
 from beirnl.retrieval.analysis import analyzer
-from beirnl.retrieval.bm25 import Bm25Index, build_unit, combine
+from beirnl.retrieval.bm25 import Bm25Index, build_unit, combine, count_terms
 from beirnl.specs import Bm25Spec
 
 DUTCH, ENGLISH = Bm25Spec(analyzer="dutch"), Bm25Spec(analyzer="english")
@@ -133,6 +133,19 @@ def test_units_change_no_bit(dutch, dutch_run, n, tmp_path):
     assert {query: list(hits.items()) for query, hits in run.items()} == {
         query: list(hits.items()) for query, hits in dutch_run.items()
     }
+
+
+def test_document_shards_change_no_bit(dutch, dutch_run, tmp_path):
+    shards = []
+    for number, (unit, spec, *columns, _) in enumerate(units(dutch, DUTCH, 4, tmp_path)):
+        build_unit(unit, spec, *columns)
+        combine([unit], tmp_path / f"shard-{number}", spec)
+        shards.append(tmp_path / f"shard-{number}")
+    count_terms(shards, tmp_path / "counts", DUTCH)
+    runs = [search(dutch, Bm25Index.open(shard, DUTCH, tmp_path / "counts")) for shard in shards]
+    for query, expected in dutch_run.items():
+        found = [(score, doc_id) for run in runs for doc_id, score in run[query].items()]
+        assert [(d, s) for s, d in sorted(found, reverse=True)[:100]] == list(expected.items())
 
 
 def brute_force(texts, queries, k1, b):

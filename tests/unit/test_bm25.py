@@ -1,16 +1,31 @@
 import json
 import math
 import shutil
+import sys
+from collections import Counter
+from hashlib import sha256
 from itertools import pairwise
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from beirnl.errors import StoreError
-from beirnl.retrieval import bm25
-from beirnl.retrieval.bm25 import Bm25Index, IndexStats, UnitWriter, build_unit, combine
+from beirnl.retrieval import analysis, topk
+from beirnl.retrieval.bm25 import (
+    Bm25Index,
+    IndexStats,
+    UnitWriter,
+    build,
+    build_unit,
+    combine,
+    count_terms,
+    scoring,
+)
+from beirnl.retrieval.bm25.lists import Lists, term_hash
 from beirnl.retrieval.bm25.stats import LENGTHS, norms
 from beirnl.specs import Bm25Spec
+from beirnl.stages.searching import run_of
 
 SPEC = Bm25Spec(analyzer="english")
 FLAT = Bm25Spec(analyzer="english", profile="flat")
@@ -135,28 +150,128 @@ def test_a_word_repeated_in_the_query_counts_as_often(make):
     assert thrice[1] == pytest.approx(3 * once[1])
 
 
-def test_tantivy_ranks_by_the_same_statistics(make):
-    """With most titles missing its own scores are those of the forward index, up to rounding."""
-    rng = np.random.default_rng(1)
-    words = np.array([f"w{i}" for i in range(300)])
-    documents = [
+def random_documents(n, seed=1):
+    """Documents of Zipf's words, most without a title, with ids in no order."""
+    rng = np.random.default_rng(seed)
+    names = rng.permutation(n)
+    return [
         (
-            str(i),
-            " ".join(rng.choice(words, 3)) if i % 5 == 0 else "",
-            " ".join(rng.zipf(1.3, 20).clip(0, 299).astype(str)) + f" {words[i % 300]}",
+            f"{names[i]:05}",
+            " ".join(rng.zipf(1.5, 3).clip(0, 299).astype(str)) if i % 5 == 0 else "",
+            " ".join(rng.zipf(1.3, rng.integers(1, 40)).clip(0, 299).astype(str)),
         )
-        for i in range(3000)
+        for i in range(n)
     ]
-    index = make(documents, n=3)
-    assert index.stats.ballast["title"] > 0
-    for query in ("w1 w5 1 2", "w7 w7 w9", "250 w299"):
-        terms = bm25.search.Counter(index._analyzer.terms(query))
-        fields, prepared = index._prepare(terms)
-        hits = index._searcher.search(prepared, 50, count=False).hits
-        rows = np.array(index._searcher.fast_field_values("n", [address for _, address in hits]))
-        assert [score / 2.2 for score, _ in hits] == pytest.approx(
-            index._scores(rows, fields), rel=1e-5 + index._tolerance
-        )
+
+
+def brute_force(columns, query, k1, b, tie_breaker):
+    """Scores of all documents by the formula, in columns of fields, each a list of term lists."""
+    fields = []
+    for documents in columns:
+        lengths = np.array([len(document) for document in documents])
+        present = np.count_nonzero(lengths)
+        norm = k1 * (1 - b + b * LENGTHS[norms(lengths)] / (lengths.sum() / present))
+        score = np.zeros(len(documents))
+        for term in query:
+            tf = np.array([document.count(term) for document in documents])
+            df = np.count_nonzero(tf)
+            score += math.log(1 + (present - df + 0.5) / (df + 0.5)) * tf / (tf + norm)
+        fields.append(score)
+    return np.maximum(*fields) + tie_breaker * np.minimum(*fields) if len(fields) > 1 else fields[0]
+
+
+@pytest.mark.parametrize("profile", ["elasticsearch", "flat"])
+@pytest.mark.parametrize(("k1", "b", "tie_breaker"), [(1.2, 0.75, 0.5), (0.9, 0.4, 0.0), (2.0, 0.9, 1.0)])
+def test_every_block_is_searched_exactly(make, monkeypatch, profile, k1, b, tie_breaker):
+    monkeypatch.setattr(scoring, "BLOCK", 256)
+    documents = random_documents(1500)
+    spec = Bm25Spec(analyzer="english", profile=profile, k1=k1, b=b, tie_breaker=tie_breaker)
+    index = make(documents, spec, n=3)
+    columns = [[title.split() for _, title, _ in documents], [text.split() for _, _, text in documents]]
+    if profile == "flat":
+        columns = [[title + text for title, text in zip(*columns, strict=True)]]
+    queries = ["1 2 3 5", "7 7 11", "250 299 1", "4"]
+    for query, (ids, found) in zip(queries, index.search(queries, 30), strict=True):
+        scores = brute_force(columns, query.split(), k1, b, tie_breaker).astype(np.float32)
+        expected = sorted(((s, d[0]) for s, d in zip(scores.tolist(), documents, strict=True) if s))[:-31:-1]
+        assert ids == [doc_id for _, doc_id in expected]
+        assert found == pytest.approx([score for score, _ in expected], rel=1e-6)
+
+
+def files_of(folder):
+    return {file.name: sha256(file.read_bytes()).digest() for file in folder.iterdir() if file.is_file()}
+
+
+@pytest.mark.parametrize("profile", ["elasticsearch", "flat"])
+def test_the_index_is_the_same_bytes_however_it_was_divided(make, monkeypatch, tmp_path, profile):
+    documents, spec = random_documents(700), Bm25Spec(analyzer="english", profile=profile)
+    make(documents, spec)
+    whole = files_of(next(tmp_path.glob("*/whole")))
+    assert {"ids.arrow", "text.documents.npy", "text.codes.npy", "stats.json"} <= set(whole)
+    monkeypatch.setattr(build, "SEGMENT_WORDS", 500)
+    monkeypatch.setattr(build, "BATCH_BYTES", 1000)
+    monkeypatch.setattr(sys.modules["beirnl.retrieval.bm25.combine"], "_MERGED", 100)
+    make(documents, spec, n=3)
+    divided = next(folder for folder in tmp_path.glob("*/whole") if "index-1" in str(folder))
+    assert len(list((divided.parent / "unit-0-233" / "segments").iterdir())) > 5
+    assert files_of(divided) == whole
+
+
+@pytest.mark.parametrize("profile", ["elasticsearch", "flat"])
+def test_document_shards_have_the_scores_of_one_index(make, tmp_path, profile):
+    documents, spec = random_documents(900), Bm25Spec(analyzer="english", profile=profile)
+    queries = ["1 2 3", "17 40 2", "299", "zebra", "1 1 7"]
+    expected = make(documents, spec).search(queries, 20)
+    shards = []
+    for number, (start, end) in enumerate(pairwise([0, 100, 101, 640, 900])):
+        columns = ([d[i] for d in documents[start:end]] for i in range(3))
+        build_unit(tmp_path / f"u{number}", spec, *columns)
+        combine([tmp_path / f"u{number}"], tmp_path / f"s{number}", spec)
+        shards.append(tmp_path / f"s{number}")
+    stats = count_terms(shards, tmp_path / "counts", spec)
+    assert stats.documents == 900
+    parts = [Bm25Index.open(shard, spec, tmp_path / "counts").search(queries, 20) for shard in shards]
+    tables = [
+        pa.concat_tables(run_of(query, *hits) for query, hits in zip(queries, part, strict=True))
+        for part in parts
+    ]
+    merged = topk.merge_runs(tables, 20).to_pandas().groupby("query_id")
+    for query, (ids, scores) in zip(queries, expected, strict=True):
+        found = merged.get_group(query) if ids else None
+        assert ids == (list(found.doc_id) if ids else [])
+        assert not ids or np.array_equal(scores, found.score.to_numpy(np.float32))
+    alone = Bm25Index.open(shards[0], spec).search(["1 2 3"], 5)
+    assert not np.array_equal(alone[0][1], parts[0][0][1][:5])  # without the counts they are others
+
+
+WHITE_SPACE = "a\tb\r\nc  d\u00a0e\u2009f\u202fg\x0bh\x1ci\u2028j \u3000k\u00adl m’s\x00n."
+
+
+@pytest.mark.parametrize("name", ["english", "dutch", "italian"])
+def test_a_unit_has_the_terms_of_the_analyzer(tmp_path, name):
+    """Texts are cut at white space of ASCII when they are indexed, and at all of it in a query."""
+    texts = [WHITE_SPACE, "", " ", "L'acqua (di) Roma!", WHITE_SPACE[::-1], "Ünïcode ΑΣ 😀 日本 don't"]
+    terms = analysis.analyzer(name).batch(texts)
+    spec = Bm25Spec(analyzer=name, profile="flat")
+    build_unit(tmp_path / "unit", spec, [str(i) for i in range(len(texts))], [""] * len(texts), texts)
+    found = Lists.open(tmp_path / "unit" / "segments" / "00000", "text")
+    postings = {
+        (int(term), int(found.documents[at])): int(found.pairs[found.codes[at]] >> 8)
+        for term, (begin, end) in zip(found.terms, pairwise(found.offsets), strict=True)
+        for at in range(begin, end)
+    }
+    expected = {(term_hash(t), i): n for i, ts in enumerate(terms) for t, n in Counter(ts).items()}
+    assert postings == expected
+
+
+def test_columns_of_arrow_are_the_same_as_lists(tmp_path):
+    ids, titles, texts = ["a", "b", "c"], ["One", "", "Two"], ["fish", "chips", ""]
+    lists = build_unit(tmp_path / "lists", SPEC, ids, titles, texts)
+    table = pa.table({"id": ids, "title": pa.array(["One", None, "Two"]), "text": texts})
+    table = pa.concat_tables([table.slice(0, 1), table.slice(1)])
+    assert build_unit(tmp_path / "arrow", SPEC, table["id"], table["title"], table["text"]) == lists
+    a, b = (tmp_path / name / "segments" / "00000" for name in ("lists", "arrow"))
+    assert files_of(a) == files_of(b)
 
 
 def test_other_parameters_are_scored_exactly(make):
@@ -231,7 +346,7 @@ class TestErrors:
             Bm25Index.open(file.parent, SPEC)
 
     @pytest.mark.parametrize(
-        "lost", ["stats.json", "ids.arrow", "tantivy/meta.json", "forward/text.terms.npy"]
+        "lost", ["stats.json", "ids.arrow", "text.terms.npy", "title.documents.npy", "text.pairs.npy"]
     )
     def test_a_missing_file(self, make, tmp_path, lost):
         make(texts("fish"))
@@ -239,6 +354,19 @@ class TestErrors:
         (folder / lost).unlink()
         with pytest.raises(StoreError, match="build"):
             Bm25Index.open(folder, SPEC)
+
+    def test_a_file_that_is_cut(self, make, tmp_path):
+        make(texts("fish and chips"))
+        file = next(tmp_path.glob("*/whole/text.documents.npy"))
+        file.write_bytes(file.read_bytes()[:-4])
+        with pytest.raises(StoreError, match=r"is damaged .* rebuild it"):
+            Bm25Index.open(file.parent, SPEC)
+
+    def test_a_unit_without_one_of_its_parts(self, tmp_path):
+        build_unit(tmp_path / "unit", SPEC, ["a"], [""], ["fish"])
+        (tmp_path / "unit" / "segments" / "00000" / "title.terms.npy").unlink()
+        with pytest.raises(StoreError, match=r"title.terms.npy: .* is missing; build it again"):
+            combine([tmp_path / "unit"], tmp_path / "index", SPEC)
 
     def test_a_folder_that_holds_an_index(self, tmp_path):
         build_unit(tmp_path, SPEC, ["a"], [""], ["fish"])

@@ -2,30 +2,28 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from beirnl.errors import StoreError
 from beirnl.retrieval.analysis import analyzer
 from beirnl.retrieval.bm25 import stats as statistics
-from beirnl.retrieval.bm25.forward import ForwardWriter
+from beirnl.retrieval.bm25.segment import Segment
 from beirnl.retrieval.bm25.stats import IndexStats
-from beirnl.schema import join_title_text
 from beirnl.specs import Bm25Spec
 
-if TYPE_CHECKING:
-    import tantivy
-
-TANTIVY, FORWARD, IDS = "tantivy", "forward", "ids.arrow"
-#: Memory after which Tantivy begins another segment (bytes, at most; a small unit takes little).
-_HEAP = 2_000_000_000
-_BATCH = 5_000
+IDS, SEGMENTS = "ids.arrow", "segments"
+#: Words of text after which another segment begins, and bytes of text that are cut into words at once.
+SEGMENT_WORDS, BATCH_BYTES = 16_000_000, 8_000_000
 _ID_SCHEMA = pa.schema([("id", pa.large_string())])
+
+Texts: TypeAlias = Sequence[str] | pa.Array | pa.ChunkedArray
 
 
 class UnitWriter:
-    """Writes a unit, batch by batch.
+    """Writes a unit, batch by batch, in memory that does not depend on its size.
 
     A document without any term is not searchable and has its id all the same.
 
@@ -43,101 +41,83 @@ class UnitWriter:
     def __init__(self, out: Path, spec: Bm25Spec, first_row: int = 0) -> None:
         self._out, self._stats = out, statistics.empty(spec, first_row)
         self._analyzer = analyzer(spec.analyzer)
-        self._tantivy = TantivyWriter(out, tuple(self._stats.fields))
-        self._forward = {field: ForwardWriter() for field in self._stats.fields}
+        try:
+            (out / SEGMENTS).mkdir(parents=True)
+        except FileExistsError as error:
+            raise StoreError(
+                "there is an index already", where=out, remedy="build into a new folder"
+            ) from error
         self._ids: list[pa.Array] = []
-        self._row = first_row
+        self._row, self._saved = first_row, [self._stats]
+        self._segment = Segment(tuple(self._stats.fields), first_row)
 
-    def add(self, ids: Sequence[str], titles: Sequence[str], texts: Sequence[str]) -> None:
-        """Adds documents: ids, titles and texts of equal number."""
-        for start in range(0, len(ids), _BATCH):
-            part = slice(start, start + _BATCH)
-            self._add(ids[part], titles[part], texts[part])
+    def add(self, ids: Texts, titles: Texts, texts: Texts) -> None:
+        """Adds documents: ids, titles and texts of equal number, as lists or Arrow columns.
 
-    def _add(self, ids: Sequence[str], titles: Sequence[str], texts: Sequence[str]) -> None:
-        joined = [join_title_text(title, text) for title, text in zip(titles, texts, strict=True)]
-        columns = {"title": titles, "text": texts if "title" in self._forward else joined}
-        terms = {field: self._analyzer.batch(columns[field]) for field in self._forward}
-        for field, writer in self._forward.items():
-            writer.add(terms[field])
-        for document in zip(*terms.values(), strict=True):
-            if any(document):
-                self._tantivy.add(self._row, document)
-            self._row += 1
-        self._ids.append(pa.array(ids, pa.large_string()))
+        Raises:
+            ValueError: their numbers differ.
+        """
+        columns = [_column(part) for part in (ids, titles, texts)]
+        table = pa.table(columns, ["id", "title", "text"])
+        size = sum(column.nbytes for column in columns)
+        for batch in table.to_batches(max_chunksize=max(1, len(ids) * BATCH_BYTES // max(size, 1))):
+            self._add(*batch.columns)
+
+    def _add(self, ids: pa.Array, titles: pa.Array, texts: pa.Array) -> None:
+        # A blank at the end of each text, so that all words look alike.
+        columns = [("title", [titles, _NOTHING]), ("text", [texts, _NOTHING])]
+        if "title" not in self._stats.fields:
+            columns = [("text", [titles, texts, _NOTHING])]
+        for field, parts in columns:
+            self._segment.add(field, pc.binary_join_element_wise(*parts, _BLANK))
+        self._row += len(ids)
+        self._ids.append(ids)
+        if self._segment.pieces >= SEGMENT_WORDS:
+            self._save_segment()
+
+    def _save_segment(self) -> None:
+        number = len(self._saved) - 1
+        fields = self._segment.save(self._out / SEGMENTS / f"{number:05d}", self._analyzer)
+        self._saved.append(self._stats.model_copy(update={"fields": fields}))
+        self._segment = Segment(tuple(self._stats.fields), self._row)
 
     def close(self) -> IndexStats:
         """Finishes the unit and returns its statistics; without it there is no unit."""
-        self._tantivy.close()
-        folder = self._out / FORWARD
-        folder.mkdir()
-        fields = {field: writer.save(folder, field) for field, writer in self._forward.items()}
+        self._save_segment()
         write_ids(self._out, self._ids)
         stats = self._stats.model_copy(
             update={
                 "documents": self._row - self._stats.first_row,
-                "counted": self._tantivy.documents,
-                "fields": fields,
+                "fields": statistics.total(self._saved),
+                "segments": len(self._saved) - 1,
             }
         )
         stats.save(self._out)
         return stats
 
 
+_BLANK, _NOTHING = pa.scalar(" ", pa.large_string()), pa.scalar("", pa.large_string())
+
+
+def _column(texts: Texts) -> pa.ChunkedArray:
+    if not isinstance(texts, pa.Array | pa.ChunkedArray):
+        texts = pa.array(texts, pa.large_string())
+    column = texts if isinstance(texts, pa.ChunkedArray) else pa.chunked_array([texts])
+    return pc.fill_null(column, "").cast(pa.large_string())
+
+
 def build_unit(
     out: Path,
     spec: Bm25Spec,
-    ids: Sequence[str],
-    titles: Sequence[str],
-    texts: Sequence[str],
+    ids: Texts,
+    titles: Texts,
+    texts: Texts,
     first_row: int = 0,
 ) -> IndexStats:
     """A unit of documents that are all at hand; see :class:`UnitWriter`."""
     writer = UnitWriter(out, spec, first_row)
     writer.add(ids, titles, texts)
     return writer.close()
-
-
-class TantivyWriter:
-    """Writes analysed documents as a Tantivy index of one segment, in the order in which they come."""
-
-    def __init__(self, out: Path, fields: tuple[str, ...]) -> None:
-        import tantivy
-
-        self._document, self._fields = tantivy.Document, fields
-        folder = out / TANTIVY
-        try:
-            folder.mkdir(parents=True)
-        except FileExistsError as error:
-            raise StoreError(
-                "there is an index already", where=out, remedy="build into a new folder"
-            ) from error
-        self._writer = tantivy.Index(_schema(fields), str(folder)).writer(_HEAP, 1)
-        self.documents = 0
-
-    def add(self, row: int, document: Sequence[Sequence[str]]) -> None:
-        """Adds a document: its number, and its terms in each field."""
-        entry = self._document()
-        entry.add_unsigned("n", row)
-        for field, terms in zip(self._fields, document, strict=True):
-            if terms:
-                entry.add_text(field, " ".join(terms))
-        self._writer.add_document(entry)
-        self.documents += 1
-
-    def close(self) -> None:
-        """Commits."""
-        self._writer.commit()
-        self._writer.wait_merging_threads()
-
-
-def _schema(fields: tuple[str, ...]) -> "tantivy.Schema":
-    import tantivy
-
-    builder = tantivy.SchemaBuilder().add_unsigned_field("n", fast=True)
-    for field in fields:
-        builder.add_text_field(field, tokenizer_name="whitespace", index_option="freq")
-    return builder.build()
 
 
 def write_ids(out: Path, parts: Sequence[pa.Array]) -> None:

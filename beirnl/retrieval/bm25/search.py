@@ -1,10 +1,8 @@
-"""Searching an index: candidates from Tantivy, scores from the forward index."""
+"""Searching an index: from texts to hits."""
 
 from collections import Counter
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -12,64 +10,55 @@ from beirnl.errors import StoreError
 from beirnl.retrieval import topk
 from beirnl.retrieval.analysis import analyzer
 from beirnl.retrieval.bm25 import stats as statistics
-from beirnl.retrieval.bm25.build import FORWARD, TANTIVY, read_ids
-from beirnl.retrieval.bm25.forward import ForwardIndex, term_hash
+from beirnl.retrieval.bm25.build import read_ids
+from beirnl.retrieval.bm25.combine import COUNTS
+from beirnl.retrieval.bm25.lists import Lists, file_of, find, mapped, term_hash
+from beirnl.retrieval.bm25.scoring import QueryList, Scorer
 from beirnl.retrieval.bm25.stats import IndexStats, idf
 from beirnl.specs import Bm25Spec
 
-if TYPE_CHECKING:
-    import tantivy
-
-#: The parameters that Tantivy has built in, and by which it multiplies (k1 + 1).
-_TANTIVY_K1, _TANTIVY_B = 1.2, 0.75
-#: Relative difference allowed for between Tantivy's sums of float32 and ours.
-_ROUNDING = 1e-4
-
 Hits = tuple[list[str], np.ndarray]
-
-
-class _Field(NamedTuple):
-    """A query in one field: distinct terms that occur there, by hash, and their weights."""
-
-    terms: np.ndarray
-    weights: np.ndarray
 
 
 class Bm25Index:
     """A searchable index.
 
-    With ``k1`` 1.2 and ``b`` 0.75, which Tantivy has, the answer is exact: candidates are fetched until no
-    other document can belong to the k best. With other values the ``max(1000, 10 k)`` candidates are the
-    best by Tantivy's, so that the scores are exact and a document may be missing from the list.
+    The answer is exact, ties included, for all parameters; a document's score is the same bits whatever else
+    is in the index, given the same statistics.
     """
 
-    def __init__(self, folder: Path, spec: Bm25Spec, stats: IndexStats) -> None:
-        import tantivy
-
-        self.stats, self._spec = stats, spec
+    def __init__(self, folder: Path, spec: Bm25Spec, stats: IndexStats, whole: Path | None = None) -> None:
+        self.stats = stats
         self._analyzer = analyzer(spec.analyzer)
         self._ids = read_ids(folder)
-        self._forward = {
-            name: ForwardIndex(folder / FORWARD, name, field, spec.k1, spec.b)
-            for name, field in stats.fields.items()
-        }
-        self._exact = (spec.k1, spec.b) == (_TANTIVY_K1, _TANTIVY_B)
-        self._tolerance = _ROUNDING + _ballast_error(stats)
-        index = tantivy.Index.open(str(folder / TANTIVY))
-        self._query, self._should, self._schema = tantivy.Query, tantivy.Occur.Should, index.schema
-        self._searcher = index.searcher()
-        self._document_frequency = lru_cache(1 << 18)(self._searcher.doc_freq)
+        self._lists = [Lists.open(folder, field) for field in stats.fields]
+        gains = [
+            lists.gains(field, spec.k1, spec.b)
+            for lists, field in zip(self._lists, stats.fields.values(), strict=True)
+        ]
+        self._scorer = Scorer(self._lists, gains, spec.tie_breaker, len(self._ids))
+        self._whole = [
+            tuple(mapped(file_of(whole, field, part)) for part in ("terms", COUNTS)) if whole else None
+            for field in stats.fields
+        ]
 
     @classmethod
-    def open(cls, folder: Path, spec: Bm25Spec) -> "Bm25Index":
+    def open(cls, folder: Path, spec: Bm25Spec, whole: Path | None = None) -> "Bm25Index":
         """Opens the index that :func:`combine` made; files are memory-mapped.
+
+        Args:
+            folder: where it is.
+            spec: the conditions of the search.
+            whole: if the index is one of several document shards, what :func:`count_terms` made of them.
 
         Raises:
             StoreError: it is missing or damaged, or was made for another profile or analyzer.
         """
         stats = statistics.load(folder, spec)
+        if whole:
+            stats = statistics.load(whole, spec)
         try:
-            return cls(folder, spec, stats)
+            return cls(folder, spec, stats, whole)
         except (OSError, ValueError) as error:
             raise StoreError(
                 f"the BM25 index is damaged ({error})", where=folder, remedy="rebuild it"
@@ -89,67 +78,57 @@ class Bm25Index:
             Per query the document ids and their scores (float32).
         """
         excluded = exclude or [None] * len(queries)
-        terms = self._analyzer.batch(queries)
-        return [self._search(Counter(t), k, own) for t, own in zip(terms, excluded, strict=True)]
+        counted = [Counter(terms) for terms in self._analyzer.batch(queries)]
+        lists = self._find({term for terms in counted for term in terms})
+        return [
+            self._search(_of_query(terms, lists), k, own)
+            for terms, own in zip(counted, excluded, strict=True)
+        ]
 
-    def _search(self, terms: Counter[str], k: int, exclude: str | None) -> Hits:
-        fields, query = self._prepare(terms)
-        if query is None or k < 1:
+    def _find(self, terms: Iterable[str]) -> dict[str, list[QueryList]]:
+        """The lists of terms, weighted as if each stood once in a query."""
+        found: dict[str, list[QueryList]] = {term: [] for term in terms}
+        names = list(found)
+        hashes = np.fromiter(map(term_hash, names), np.uint64, len(names))
+        for number, (lists, field) in enumerate(zip(self._lists, self.stats.fields.values(), strict=True)):
+            places, here = find(lists.terms, hashes)
+            frequencies = self._frequencies(number, hashes)
+            for at in np.flatnonzero(here).tolist():
+                begin, end = lists.offsets[places[at] : places[at] + 2].tolist()
+                frequency = int(frequencies[at]) if frequencies is not None else end - begin
+                weight = idf(field.documents, frequency)
+                found[names[at]].append(QueryList(frequency, number, int(hashes[at]), begin, end, weight))
+        return found
+
+    def _frequencies(self, field: int, hashes: np.ndarray) -> np.ndarray | None:
+        """Document frequencies in all shards, where this is one of several."""
+        whole = self._whole[field]
+        if whole is None:
+            return None
+        terms, counts = whole
+        places, here = find(terms, hashes)
+        frequencies = np.zeros(len(hashes), np.int64)
+        frequencies[here] = counts[places[here]]
+        return frequencies
+
+    def _search(self, query: list[QueryList], k: int, exclude: str | None) -> Hits:
+        if not query or k < 1:
             return [], np.empty(0, np.float32)
-        depth = k + max(20, k // 4) if self._exact else max(1000, 10 * k)
-        while True:
-            rows, last = self._candidates(query, depth)
-            scores = self._scores(rows, fields)
-            ids = self._ids.take(rows).to_pylist()
-            best = topk.top(scores, ids, k, exclude=exclude)
-            complete = len(rows) < depth or not self._exact
-            if complete or (len(best) == k and last * (1 + self._tolerance) < scores[best[-1]]):
-                return [ids[i] for i in best], scores[best]
-            depth *= 2
-
-    def _prepare(self, terms: Counter[str]) -> tuple[dict[str, _Field], "tantivy.Query | None"]:
-        """The query in each field: for the forward index, and for Tantivy."""
-        fields, queries = {}, []
-        for name, field in self.stats.fields.items():
-            weights, clauses = {}, []
-            for term, repeated in terms.items():
-                frequency = self._document_frequency(name, term)
-                if frequency:
-                    weight = repeated * idf(field.documents, frequency)
-                    weights[term_hash(term)] = weight
-                    clause = self._query.term_query(self._schema, name, term, "freq")
-                    boost = weight / idf(self.stats.counted, frequency)
-                    clauses.append(
-                        (self._should, clause if boost == 1 else self._query.boost_query(clause, boost))
-                    )
-            if clauses:
-                hashes = sorted(weights)
-                fields[name] = _Field(np.array(hashes, np.uint64), np.array([weights[h] for h in hashes]))
-                queries.append(self._query.boolean_query(clauses))
-        if len(queries) < 2:
-            return fields, queries[0] if queries else None
-        return fields, self._query.disjunction_max_query(queries, self._spec.tie_breaker)
-
-    def _candidates(self, query: "tantivy.Query", depth: int) -> tuple[np.ndarray, float]:
-        """Rows of Tantivy's best documents, and the last one's score on Lucene's scale."""
-        hits = self._searcher.search(query, depth, count=False).hits
-        rows = self._searcher.fast_field_values("n", [address for _, address in hits])
-        return np.array(rows, np.int64), hits[-1][0] / (1 + _TANTIVY_K1) if hits else 0.0
-
-    def _scores(self, rows: np.ndarray, fields: dict[str, _Field]) -> np.ndarray:
-        """Exact scores: the best field's, and the others' times the tie breaker (dis_max)."""
-        scores = [self._forward[name].scores(rows, *field) for name, field in fields.items()]
-        best: np.ndarray = np.maximum.reduce(scores)
-        others = np.add.reduce(scores) - best
-        return np.asarray(best + self._spec.tie_breaker * others, np.float32)
+        wanted = k + (exclude is not None)
+        rows, exact = self._scorer.best(query, wanted)
+        scores = exact.astype(np.float32)
+        if len(rows) > wanted:
+            best = scores >= np.partition(scores, -wanted)[-wanted]
+            rows, scores = rows[best], scores[best]
+        ids = self._ids.take(rows).to_pylist()
+        order = topk.top(scores, ids, k, exclude=exclude)
+        return [ids[i] for i in order], scores[order]
 
 
-def _ballast_error(stats: IndexStats) -> float:
-    """Relative error of Tantivy's mean lengths: the ballast is a whole number of terms."""
-    if not any(stats.ballast.values()):
-        return 0.0
-    return max(
-        abs((field.tokens + stats.ballast[name]) / stats.counted / field.mean - 1)
-        for name, field in stats.fields.items()
-        if field.documents
+def _of_query(terms: Counter[str], lists: dict[str, list[QueryList]]) -> list[QueryList]:
+    """The lists of a query, the shortest first: the order in which all its scores are added up."""
+    return sorted(
+        part._replace(weight=repeated * part.weight) if repeated > 1 else part
+        for term, repeated in terms.items()
+        for part in lists[term]
     )

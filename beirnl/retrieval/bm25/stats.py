@@ -1,6 +1,7 @@
 """What an index knows about itself, and the numbers in Lucene's BM25 formula."""
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from beirnl.retrieval.analysis import analyzer
 from beirnl.specs import Bm25Spec
 
 #: Version of the files of an index; another one cannot be read.
-FORMAT = 1
+FORMAT = 2
 #: Fields of a profile; ``flat`` has title and text in one.
 FIELDS = {"elasticsearch": ("title", "text"), "flat": ("text",)}
 
@@ -26,7 +27,7 @@ def _decode(code: int) -> int:
     return _FREE + (bits if shift == 0 else (bits | 8) << (shift - 1))
 
 
-#: Length of a document in a field, by its norm (one byte); Lucene and Tantivy have the same table.
+#: Length of a document in a field, by its norm (one byte), as Lucene has it.
 LENGTHS = np.array([_decode(code) for code in range(_CODES)], np.float64)
 
 
@@ -65,9 +66,8 @@ class IndexStats(BaseModel):
     Attributes:
         first_row: number of its first document among those of the whole index.
         documents: number of documents, those without any term included.
-        counted: number of documents that Tantivy counts: those with a term, and ballast.
         fields: statistics by field name.
-        ballast: terms that stand in the index for its statistics only, by field name.
+        segments: of a unit, the number of parts in which it was inverted.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -78,9 +78,8 @@ class IndexStats(BaseModel):
     analyzer_version: int
     first_row: int
     documents: int
-    counted: int
     fields: dict[str, FieldStats]
-    ballast: dict[str, int] = {}
+    segments: int = 0
 
     @property
     def made_with(self) -> str:
@@ -92,6 +91,17 @@ class IndexStats(BaseModel):
     def save(self, folder: Path) -> None:
         """Writes ``stats.json`` into the folder."""
         folder.joinpath("stats.json").write_text(self.model_dump_json(indent=1), "utf-8")
+
+
+def total(parts: Sequence[IndexStats]) -> dict[str, FieldStats]:
+    """Statistics by field of all parts together."""
+    return {
+        name: FieldStats(
+            documents=sum(part.fields[name].documents for part in parts),
+            tokens=sum(part.fields[name].tokens for part in parts),
+        )
+        for name in parts[0].fields
+    }
 
 
 def empty(spec: Bm25Spec, first_row: int = 0) -> IndexStats:
@@ -106,7 +116,6 @@ def empty(spec: Bm25Spec, first_row: int = 0) -> IndexStats:
         analyzer_version=analyzer(spec.analyzer).version,
         first_row=first_row,
         documents=0,
-        counted=0,
         fields=dict.fromkeys(FIELDS[spec.profile], FieldStats()),
     )
 

@@ -1,0 +1,61 @@
+"""BM25 through its stages: in one piece, by document shards, and with parts that are damaged."""
+
+import pytest
+from beir_folder import doc, query, write_beir
+from running import experiment, run, system
+
+from beirnl.errors import StoreError
+from beirnl.store import artifacts
+from beirnl.store.artifacts import Artifact
+
+WORDS = [f"w{i}" for i in range(40)]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """300 documents, and queries whose ids are also documents'."""
+    texts = [" ".join(WORDS[(i * j) % 40] for j in range(1, 2 + i % 9)) for i in range(300)]
+    documents = [doc(f"d{i:03}", text, WORDS[i % 40] if i % 3 else "") for i, text in enumerate(texts)]
+    queries = [query(f"d{i:03}", f"w{i} w{3 * i + 1} w{39 - i}") for i in range(6)]
+    qrels = [(f"d{i:03}", f"d{i + 40:03}", 1) for i in range(6)]
+    return write_beir(tmp_path / "set", documents, queries, qrels)
+
+
+def run_bm25(folder, workspace, **settings):
+    """The finished pipeline of one BM25 system."""
+    workspace.mkdir()
+    data = f'[[dataset]]\nname = "own"\npath = "{folder}"\nremove_self_matches = true\nshard_documents = 40\n'
+    numbers = "".join(f"{name} = {value}\n" for name, value in settings.items() if isinstance(value, int))
+    text = {name: value for name, value in settings.items() if not isinstance(value, int)}
+    return run(experiment(workspace, data + system("bm25", "bm25", **text) + "depth = 20\n" + numbers))
+
+
+def artifact_of(pipeline, stage):
+    (node,) = [node for node in pipeline.graph.nodes.values() if node.stage == stage]
+    return Artifact(node.artifact(pipeline.workspace).directory)
+
+
+@pytest.mark.parametrize("profile", ["elasticsearch", "flat"])
+def test_document_shards_give_the_run_of_one_index(folder, tmp_path, profile):
+    whole = run_bm25(folder, tmp_path / "whole", profile=profile)
+    divided = run_bm25(folder, tmp_path / "divided", profile=profile, shards=3)
+    assert len(artifact_of(divided, "index-shards").parts) == 3
+    order = [("query_id", "ascending"), ("score", "descending"), ("doc_id", "descending")]
+    expected = artifact_of(whole, "search-bm25").table().sort_by(order)
+    assert artifact_of(divided, "search-shards").table().sort_by(order).equals(expected)
+    assert expected.num_rows == 6 * 20
+    assert not any(row["query_id"] == row["doc_id"] for row in expected.to_pylist())
+
+
+@pytest.mark.parametrize("change", ["missing", "other bytes"])
+def test_a_part_of_an_index_that_is_missing_or_has_another_checksum(folder, tmp_path, change):
+    index = artifact_of(run_bm25(folder, tmp_path / "workspace"), "index")
+    file = index.reduced_path() / "text.documents.npy"
+    if change == "missing":
+        file.unlink()
+    else:
+        file.write_bytes(file.read_bytes()[:-1] + b"\x7f")
+    artifacts._verify.cache_clear()
+    with pytest.raises(StoreError, match=r"another checksum than its receipt; delete .* run again") as error:
+        index.reduced_path()
+    assert "\n" not in str(error.value)
