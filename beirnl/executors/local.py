@@ -3,8 +3,9 @@ debug."""
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import partial
 from typing import Any
 
 from beirnl.errors import BudgetError
@@ -28,13 +29,14 @@ class LocalExecutor:
         if not tasks:
             return
         stage = STAGES[tasks[0].stage]
-        resource = self._load(stage, tasks[0])
+        load = partial(self._load, stage, tasks[0])
         at_once = stage.in_flight(tasks[0].spec)
         if at_once == 1:
             for task in tasks:
-                done(task, execute(stage, task, resource))
+                done(task, execute(stage, task, load))
         else:
-            _in_threads(stage, tasks, resource, at_once, done)
+            load()  # in the main thread, as some engines want it
+            _in_threads(stage, tasks, load, at_once, done)
 
     def _load(self, stage: Stage, task: Task) -> Any:
         if stage.load is None:
@@ -56,7 +58,9 @@ class LocalExecutor:
         self._resource, self._pool = None, ""
 
 
-def _in_threads(stage: Stage, tasks: Sequence[Task], resource: Any, at_once: int, done: Done) -> None:
+def _in_threads(
+    stage: Stage, tasks: Sequence[Task], load: Callable[[], Any], at_once: int, done: Done
+) -> None:
     """Run tasks in threads; the first error stops the others and is raised when they have ended."""
     stop = threading.Event()
     waiting = iter(tasks)
@@ -66,7 +70,7 @@ def _in_threads(stage: Stage, tasks: Sequence[Task], resource: Any, at_once: int
         try:
             while True:
                 while len(running) < at_once and not errors and (task := next(waiting, None)):
-                    running[threads.submit(execute, stage, task, resource, stop)] = task
+                    running[threads.submit(execute, stage, task, load, stop)] = task
                 if not running:
                     break
                 for future in wait(running, return_when=FIRST_COMPLETED).done:

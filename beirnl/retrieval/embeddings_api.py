@@ -13,7 +13,7 @@ from beirnl.errors import EngineError
 from beirnl.llm.http.access import model_name
 from beirnl.llm.http.client import Client
 from beirnl.llm.http.retry import RefusedError, TransientError
-from beirnl.specs import EncoderSpec, LlmSpec
+from beirnl.specs import EncoderSpec
 
 ROUTE = "/v1/embeddings"
 
@@ -48,7 +48,8 @@ class EmbeddingClient:
     """
 
     def __init__(self, spec: EncoderSpec, share: float) -> None:
-        llm = LlmSpec(engine="openai", model=spec.model, server=spec.server)
+        llm = spec.api
+        assert llm is not None
         self._client, self._model = Client(llm, share), model_name(llm)
         self._where, self._dimensions = spec.server.base_url, spec.dimensions
         self._format = "base64"

@@ -22,7 +22,11 @@ _ASKING: dict[str, Any] = {
     "pool": text.llm_pool,
     "in_flight": text.units_in_flight,
     "openings": text.openings,
+    "server": text.llm_of,
+    "memory": ("translation.max_model_len", "translation.server.in_flight"),
 }
+_SEARCH_MEMORY = ("runtime.search_memory_mb",)
+_GRAPH_MEMORY = 'ann.numbers to "i8"', "ann.connectivity"
 STAGES: dict[str, Stage] = {
     stage.name: stage
     for stage in (
@@ -55,10 +59,26 @@ STAGES: dict[str, Stage] = {
             pool=dense.embed_pool,
             in_flight=dense.embeds_in_flight,
             openings=dense.embed_openings,
+            server=dense.embed_server,
+            memory=("batch_tokens", "batch_size", "max_tokens"),
         ),
-        Stage("search-exact", 1, dense.search_exact, dense.search_units, reduce=dense.merge_search),
-        Stage("ann-index", 1, ann.build_ann, ann.ann_units),
-        Stage("search-ann", 1, ann.search_ann, ann.ann_search_units, reduce=ann.merge_ann),
+        Stage(
+            "search-exact",
+            1,
+            dense.search_exact,
+            dense.search_units,
+            reduce=dense.merge_search,
+            memory=_SEARCH_MEMORY,
+        ),
+        Stage("ann-index", 1, ann.build_ann, ann.ann_units, memory=_GRAPH_MEMORY),
+        Stage(
+            "search-ann",
+            1,
+            ann.search_ann,
+            ann.ann_search_units,
+            reduce=ann.merge_ann,
+            memory=_SEARCH_MEMORY,
+        ),
         Stage(
             "embed-tokens",
             1,
@@ -66,9 +86,10 @@ STAGES: dict[str, Stage] = {
             text.shards,
             load=late.load_token_embedder,
             pool=late.embed_tokens_pool,
+            memory=("batch_size", "max_tokens"),
         ),
         Stage("search-late", 1, late.search_late, late.search_late_units, reduce=dense.merge_search),
-        Stage("gather", 1, second.gather, second.gather_units),
+        Stage("gather", 1, second.gather, second.gather_units, memory=("depth",)),
         Stage(
             "rerank",
             2,
@@ -76,9 +97,10 @@ STAGES: dict[str, Stage] = {
             second.rerank_units,
             load=second.load_second_stage,
             pool=second.rerank_pool,
+            memory=("batch_size", "max_tokens", "depth"),
         ),
-        Stage("fuse", 1, fusion.fuse, eager=True),
-        Stage("evaluate", 1, score.evaluate, eager=True),
+        Stage("fuse", 1, fusion.fuse, eager=True, memory=("depth",)),
+        Stage("evaluate", 1, score.evaluate, eager=True, memory=("depth",)),
     )
 }
 

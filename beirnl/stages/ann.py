@@ -131,7 +131,7 @@ def merge_ann(unit: Unit) -> None:
     assert isinstance(spec, AnnSearchSpec)
     run, exact = (
         merge_each(
-            (read_table(artifact.directory / receipt.parts[part].file) for receipt in artifact.receipts()),
+            (read_table(artifact.path(receipt.parts[part])) for receipt in artifact.receipts()),
             spec.depth,
         )
         for part in (0, 1)

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from beirnl.config import Runtime
 from beirnl.errors import BeirnlError, StageError
-from beirnl.specs import Spec
-from beirnl.store.artifacts import Artifact, PartWriter, Receipt, attempts_in_run
+from beirnl.specs import LlmSpec, Spec
+from beirnl.store.artifacts import Artifact, PartWriter, Receipt
+from beirnl.store.attempts import attempts_in_run
 from beirnl.store.failpoints import failpoint
 from beirnl.store.files import disk_errors
 from beirnl.store.keys import digest
@@ -103,6 +104,10 @@ def one_pool(spec: Spec, inputs: Mapping[str, str]) -> str:
     return ""
 
 
+def nobody(spec: Spec) -> None:
+    """Who is asked by stages that ask nobody."""
+
+
 @dataclass(frozen=True)
 class Stage:
     """A row of the stage table.
@@ -120,6 +125,8 @@ class Stage:
         openings: of a stage that pays for answers, what its requests begin with, from the spec. Artifacts
             that may ask the same are made one after another: only what has been answered can be found.
         asks: it asks an LLM, and ``max_cost`` holds for it.
+        server: who answers over the network, from the spec; None: nobody.
+        memory: settings by which a worker takes less memory, the most effective one first.
     """
 
     name: str
@@ -133,50 +140,88 @@ class Stage:
     in_flight: Callable[[Any], int] = one_at_a_time
     openings: Callable[[Any], tuple[str, ...]] | None = None
     asks: bool = False
+    server: Callable[[Any], LlmSpec | None] = nobody
+    memory: tuple[str, ...] = ()
 
     def pool_key(self, task: Task) -> str:
         """Tasks with equal keys may run in one pool of workers: what these load is the same."""
         folders = {name: str(path) for name, path in task.input_directories.items()}
         return digest([getattr(self.load, "__qualname__", ""), self.pool(task.spec, folders)])
 
+    def less_memory(self, runtime: Runtime) -> str:
+        """What to do where memory runs out."""
+        settings = [*self.memory, *(["runtime.workers"] if runtime.workers > 1 else [])]
+        if not settings:
+            return "give a worker more memory"
+        listed = f"{', '.join(settings[:-1])} or {settings[-1]}" if len(settings) > 1 else settings[0]
+        return f"lower {listed}, or give a worker more memory"
 
-def execute(stage: Stage, task: Task, resource: Any, stop: threading.Event | None = None) -> Receipt:
+
+def execute(
+    stage: Stage,
+    task: Task,
+    load: Callable[[], Any] | None = None,
+    stop: threading.Event | None = None,
+) -> Receipt:
     """Run one unit and commit it; a unit that has its receipt is not run again.
+
+    Args:
+        stage: what is to be done.
+        task: for which unit.
+        load: gives what the worker has loaded, or loads it now: who dies of that has died of the unit.
+        stop: ends a long unit early.
 
     Raises:
         StageError: the unit has killed its worker ``MAX_DEATHS`` times in this run, or failed otherwise.
     """
+    where = f"{task.stage} {task.label}"
     existing = Artifact(task.directory).receipt(task.unit)
     if existing:
         return existing
     if attempts_in_run(task.directory, task.unit, task.run_id) >= MAX_DEATHS:
         raise StageError(
-            f"unit {task.unit} has killed its worker {MAX_DEATHS} times",
-            where=f"{task.stage} {task.label}",
-            remedy="look at the worker's log; lower batch_size or give a worker more memory",
+            f"unit {task.unit} has killed its worker {MAX_DEATHS} times, most often a want of memory",
+            where=where,
+            remedy=f"{stage.less_memory(task.runtime)}; the worker's log says more",
         )
     try:
         with disk_errors(task.directory):
-            return _attempt(stage, task, resource, stop or threading.Event())
-    except BeirnlError:
+            return _attempt(stage, task, load, stop or threading.Event())
+    except BeirnlError as error:
+        if error.where is None:
+            raise type(error)(error.what, where=where, remedy=error.remedy) from error
         raise
     except Exception as error:
+        short = _is_short_of_memory(error)
         raise StageError(
-            f"unit {task.unit} failed: {type(error).__name__}: {error}",
-            where=f"{task.stage} {task.label}",
-            remedy="see the traceback with --debug; finished units are kept",
+            f"unit {task.unit} {'ran out of memory' if short else 'failed'}: {type(error).__name__}: {error}",
+            where=where,
+            remedy=stage.less_memory(task.runtime) if short else _SEE,
         ) from error
 
 
-def _attempt(stage: Stage, task: Task, resource: Any, stop: threading.Event) -> Receipt:
+_SEE = "see the traceback with --debug; finished units are kept"
+
+
+def _is_short_of_memory(error: Exception) -> bool:
+    """Whether an allocation failed: numpy and pyarrow say so by Python's error, torch by its own."""
+    return (
+        isinstance(error, MemoryError)
+        or type(error).__name__ == "OutOfMemoryError"
+        or "can't allocate memory" in str(error)
+    )
+
+
+def _attempt(stage: Stage, task: Task, load: Callable[[], Any] | None, stop: threading.Event) -> Receipt:
     out = PartWriter(task.directory, task.unit, task.run_id)
     failpoint("before-part", task.unit)
-    unit = Unit(task, out, resource, task.inputs, stop)
     function = stage.run if task.unit >= 0 else stage.reduce
     assert function is not None, f"{stage.name} has no reduction"
     try:
+        unit = Unit(task, out, load() if load else None, task.inputs, stop)
+        out.start()
         function(unit)
         return out.commit()
-    except Exception:
+    except BaseException:
         out.abandon()
         raise

@@ -9,7 +9,7 @@ import pyarrow as pa
 from beirnl.retrieval.topk import id_ranks, merge_each, own_ranks
 from beirnl.retrieval.vectors import VectorFiles, vector_columns, vectors_of
 from beirnl.schema import RUN, embeddings, join_title_text
-from beirnl.specs import EncoderSpec, Spec
+from beirnl.specs import EncoderSpec, LlmSpec, Spec
 from beirnl.stages.base import Inputs, Task, Unit
 from beirnl.stages.searching import SearchSpec
 from beirnl.store.keys import digest, spec_fields
@@ -36,6 +36,11 @@ def embed_pool(spec: EmbedSpec, inputs: Mapping[str, str]) -> str:
 def embeds_in_flight(spec: EmbedSpec) -> int:
     """A model that is loaded takes one unit at a time; an API is kept busy across their ends."""
     return _UNITS_OF_AN_API if spec.encoder.is_remote else 1
+
+
+def embed_server(spec: EmbedSpec) -> LlmSpec | None:
+    """The API of an encoder that is not loaded."""
+    return spec.encoder.api
 
 
 def embed_openings(spec: EmbedSpec) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,22 +28,23 @@ from beirnl.store.failpoints import failpoint
 from beirnl.store.files import disk_errors, fsync_path, write_atomically
 from beirnl.store.keys import digest, file_sha256
 from beirnl.store.parquet import read_table
+from beirnl.store.verification import FileState, states, verify
 
 FORMAT = 1
 _RECEIPT = re.compile(r"(\d{5,}|reduced)\.json")
-_RECENT = 60.0  # seconds after which a unit that tells nothing more is taken for dead
 REDUCE = -1  # the unit number of an artifact's reduction
 
 _Record = TypeVar("_Record", bound=BaseModel)
 
 
 class Part(BaseModel):
-    """A file or directory that a receipt has committed."""
+    """A file or directory that a receipt has committed; ``files`` are its files as they were then."""
 
     model_config = ConfigDict(frozen=True)
     file: str
     rows: int
     sha256: str
+    files: tuple[FileState, ...] = ()
 
 
 class Receipt(BaseModel):
@@ -155,9 +156,9 @@ class Artifact:
         return sum(part.rows for part in self.parts)
 
     def path(self, part: Part) -> Path:
-        """Path of a part, its checksum verified (once per process)."""
+        """Path of a part; StoreError where it is not what was committed, with how to make it again."""
         path = self.directory / part.file
-        _verify(str(path), part.sha256)
+        verify(path, part.sha256, part.files)
         return path
 
     def read(self, number: int) -> pa.Table:
@@ -187,8 +188,8 @@ class Artifact:
         return self.path(reduced.parts[0])
 
     def unit_paths(self) -> list[Path]:
-        """Paths of the first part of every committed unit, before the manifest: what a reduction reads."""
-        return [self.directory / receipt.parts[0].file for receipt in self.receipts()]
+        """Paths of the first part of every committed unit, verified, before the manifest: for a reduction."""
+        return [self.path(receipt.parts[0]) for receipt in self.receipts()]
 
 
 def _parse(kind: type[_Record], data: bytes, path: Path) -> _Record:
@@ -196,22 +197,6 @@ def _parse(kind: type[_Record], data: bytes, path: Path) -> _Record:
         return kind.model_validate_json(data)
     except ValueError as error:
         raise StoreError("is damaged", where=path, remedy="delete it and run again") from error
-
-
-@lru_cache(maxsize=4096)
-def _verify(path: str, sha256: str) -> None:
-    try:
-        found = file_sha256(Path(path))
-    except FileNotFoundError as error:
-        raise StoreError(
-            "is missing", where=path, remedy="delete the artifact's folder and run again"
-        ) from error
-    if found != sha256:
-        raise StoreError(
-            "has another checksum than its receipt",
-            where=path,
-            remedy="delete the artifact's folder and run again",
-        )
 
 
 @dataclass
@@ -240,11 +225,15 @@ class PartWriter:
         self.warnings: list[str] = []
         self.rows_in = 0
         self._parts: list[OpenPart] = []
-        self._start = self._told = time.monotonic()
+        self.start()
         self._marker = directory / "attempts" / f"{receipt_name(unit)[:-5]}-{run_id}-{self.attempt}"
         with disk_errors(directory):
             self._marker.parent.mkdir(parents=True, exist_ok=True)
             self._marker.touch()
+
+    def start(self) -> None:
+        """Count the time of the unit from here."""
+        self._start = self._told = time.monotonic()
 
     def open(self, suffix: str = ".parquet", rows: int = 0) -> "OpenPart":
         """The next part, which the caller writes to its path and whose ``rows`` it may still raise."""
@@ -285,7 +274,12 @@ class PartWriter:
             unit=self.unit,
             attempt=self.attempt,
             parts=tuple(
-                Part(file=part.path.name, rows=part.rows, sha256=file_sha256(part.path))
+                Part(
+                    file=part.path.name,
+                    rows=part.rows,
+                    files=states(part.path),
+                    sha256=file_sha256(part.path),
+                )
                 for part in self._parts
             ),
             rows_in=self.rows_in,
@@ -309,28 +303,6 @@ def _flush(path: Path) -> None:
             if file.is_file():
                 fsync_path(file)
     fsync_path(path)
-
-
-def attempts_in_run(directory: Path, unit: int, run_id: str) -> int:
-    """How often this run has begun a unit without finishing it."""
-    folder = directory / "attempts"
-    start = f"{receipt_name(unit)[:-5]}-{run_id}-"
-    return sum(name.startswith(start) for name in os.listdir(folder)) if folder.is_dir() else 0
-
-
-def rows_in_flight(directory: Path, run_id: str = "") -> int:
-    """Rows that units at work have done so far, as far as they tell; of one run, or of any."""
-    folder = directory / "attempts"
-    names = os.listdir(folder) if folder.is_dir() else []
-    return sum(_told(folder / name) for name in names if f"-{run_id}" in name)
-
-
-def _told(marker: Path) -> int:
-    try:
-        recent = time.time() - marker.stat().st_mtime < _RECENT
-        return int(marker.read_text(encoding="ascii") or 0) if recent else 0
-    except (OSError, ValueError):
-        return 0
 
 
 def close_artifact(directory: Path, manifest: Manifest) -> None:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +29,15 @@ def artifact_key(stage: str, version: int, spec: Spec, inputs: Mapping[str, str]
     )
 
 
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file, or of a directory's file names, sizes and contents, in hexadecimal."""
+def file_sha256(path: Path, names: Iterable[str] = ()) -> str:
+    """SHA-256 of a file, or of a directory's file names, sizes and contents, in hexadecimal.
+
+    Args:
+        path: file or directory.
+        names: of a directory, the files that count, relative to it; all, if none are named.
+    """
     if path.is_dir():
-        files = sorted(p for p in path.rglob("*") if p.is_file())
+        files = sorted(path / name for name in names) or sorted(p for p in path.rglob("*") if p.is_file())
         listing = [(p.relative_to(path).as_posix(), p.stat().st_size, file_sha256(p)) for p in files]
         return hashlib.sha256(json.dumps(listing).encode()).hexdigest()
     result = hashlib.sha256()
