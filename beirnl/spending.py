@@ -17,7 +17,7 @@ from beirnl.llm import ENGINES
 from beirnl.specs import LlmSpec
 from beirnl.stages import STAGES
 from beirnl.stages.base import Allowance
-from beirnl.stages.translate import journal_folder, llm_of
+from beirnl.stages.translate import journal_folder
 from beirnl.store.journal import Totals, totals
 from beirnl.store.workspace import Workspace
 
@@ -39,8 +39,7 @@ class Spending:
     @classmethod
     def of(cls, experiment: Experiment, graph: Graph, workspace: Workspace) -> "Spending":
         """The spending of an experiment."""
-        llms = {llm_of(n.spec): None for n in graph.nodes.values() if STAGES[n.stage].asks}
-        return cls(workspace, {llm: _known_price(experiment, llm) for llm in llms})
+        return cls(workspace, {llm: _known_price(experiment, llm) for llm in graph.asked()})
 
     @classmethod
     def limited(cls, experiment: Experiment, graph: Graph, workspace: Workspace) -> "Spending":

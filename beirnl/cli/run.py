@@ -7,13 +7,12 @@ import typer
 from beirnl.cli.app import Exp, app, console, load, load_translation, progress_of_terminal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from beirnl.config import Experiment
     from beirnl.executors import Executor
     from beirnl.graph import Node
     from beirnl.pipeline import Pipeline, Status
-    from beirnl.specs import LlmSpec
 
 
 @app.command()
@@ -105,7 +104,7 @@ def _show_jobs(pipeline: "Pipeline") -> None:
     from beirnl.progress import duration
     from beirnl.stages.translate import journal_folder
 
-    for llm in _asked(pipeline.graph.nodes.values()):
+    for llm in pipeline.graph.asked():
         for job in open_jobs(journal_folder(pipeline.workspace, llm)) if ENGINES[llm.engine].deferred else ():
             since = duration(max(0.0, time.time() - job.created / 1e9))
             name = job.id or "to be ordered"
@@ -156,17 +155,11 @@ def run_nodes(pipeline: "Pipeline", address: str | None, nodes: "Sequence[Node]"
 def _check_keys(nodes: "Sequence[Node]") -> None:
     """Refuse before anything is done what an engine would refuse when it is reached, perhaps after hours."""
     from beirnl.llm.http.access import api_key
-
-    for llm in _asked(nodes):
-        api_key(llm)
-
-
-def _asked(nodes: "Iterable[Node]") -> "list[LlmSpec]":
-    """The engines that nodes ask, each once."""
     from beirnl.stages import STAGES
-    from beirnl.stages.translate import llm_of
 
-    return list(dict.fromkeys(llm_of(node.spec) for node in nodes if STAGES[node.stage].asks))
+    for server in dict.fromkeys(STAGES[node.stage].server(node.spec) for node in nodes):
+        if server:
+            api_key(server)
 
 
 def _executor(experiment: "Experiment", address: str | None) -> "Executor":

@@ -71,11 +71,10 @@ def _refuse_local(pipeline: "Pipeline", experiment: Path) -> None:
 
 def _take(pipeline: "Pipeline", results: Path) -> None:
     from beirnl.executors.deferred import read_batch
-    from beirnl.stages import STAGES
-    from beirnl.stages.translate import journal_folder, llm_of
+    from beirnl.stages.translate import journal_folder
 
-    asking = [node.spec for node in pipeline.graph.nodes.values() if STAGES[node.stage].asks]
-    taken = read_batch(results, {journal_folder(pipeline.workspace, llm_of(spec)) for spec in asking})
+    folders = {journal_folder(pipeline.workspace, llm) for llm in pipeline.graph.asked()}
+    taken = read_batch(results, folders)
     reasons = "".join(f"; {number} without an answer: {reason}" for reason, number in taken.failed.items())
     passed = f"; {taken.foreign} passed over that --write-batch has not asked here" if taken.foreign else ""
     print(f"{taken.answers} new answers{reasons}{passed}")

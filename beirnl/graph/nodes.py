@@ -6,8 +6,9 @@ from functools import cached_property
 from typing import Literal
 
 from beirnl.config import DatasetConfig, System
-from beirnl.specs import Spec
+from beirnl.specs import LlmSpec, Spec
 from beirnl.stages import STAGES
+from beirnl.stages.translate import llm_of
 from beirnl.store.artifacts import Artifact
 from beirnl.store.keys import artifact_key
 from beirnl.store.workspace import Workspace
@@ -102,6 +103,11 @@ class Graph:
     def add(self, node: Node) -> Node:
         """Add a node, or find the one that makes the same."""
         return self.nodes.setdefault(node.key, node)
+
+    def asked(self) -> list[LlmSpec]:
+        """The LLMs that the nodes ask, each once."""
+        asking = (node.spec for node in self.nodes.values() if STAGES[node.stage].asks)
+        return list(dict.fromkeys(map(llm_of, asking)))
 
 
 def back_version(language: str, through: str) -> str:
