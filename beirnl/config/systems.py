@@ -106,7 +106,8 @@ class LateSystem(_System):
 
     Attributes:
         first: the system whose first ``depth`` hits are scored; without it all passages are.
-        model: a checkpoint of ColBERT or its kin; the dataset's language chooses its adapter, if it has some.
+        model: a checkpoint of ColBERT or its kin.
+        language_adapter: the adapter of a model that has them (default: that of the text's language).
         vectors: how token vectors are stored, without ``first``.
         max_tokens: longest document (default: the model's own limit).
         max_passages: without ``first``: a larger corpus is refused; never part of a key.
@@ -115,6 +116,7 @@ class LateSystem(_System):
     kind: Literal["late"]
     model: Line
     first: Line | None = None
+    language_adapter: Line | None = None
     dtype: Dtype = "float32"
     vectors: Literal["float32", "float16"] = "float16"
     max_tokens: int | None = Field(default=None, gt=0)

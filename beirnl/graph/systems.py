@@ -204,7 +204,7 @@ def _late(
         model=resolve(experiment, system.model, "late-interaction"),
         query_prompt=query_prompt,
         document_prompt=document_prompt,
-        language=texts.language,
+        language=system.language_adapter or texts.language,
         dtype=system.dtype,
         vectors=system.vectors,
         max_tokens=system.max_tokens,

@@ -45,6 +45,20 @@ def model_path(ref: ModelRef) -> Path:
     raise ValueError(f"not a model source: {ref.source!r}")
 
 
+def folder_at_hand(ref: ModelRef) -> Path | None:
+    """The folder of a model that comes as one, or that the hub's cache has; nothing is made or downloaded."""
+    origin, _, place = ref.source.partition(":")
+    if origin == "path":
+        return Path(place)
+    if origin != "hub":
+        return None
+    from huggingface_hub import try_to_load_from_cache
+
+    revision = None if ref.revision == "unpinned" else ref.revision
+    found = try_to_load_from_cache(place, "config.json", revision=revision)
+    return Path(found).parent if isinstance(found, str) else None
+
+
 def folder_digest(folder: Path) -> str:
     """Digest of the names and contents of a folder's files, hidden ones left out.
 

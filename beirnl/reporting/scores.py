@@ -143,13 +143,15 @@ def _search_conditions(run: Node) -> dict[str, Any]:
             "depth": spec.depth,
         }
     if run.stage == "search-exact":
-        model_spec, search = run.inputs["rows"].spec.encoder, {"search": "exact"}  # type: ignore[attr-defined]
+        model_spec = run.inputs["rows"].spec.encoder  # type: ignore[attr-defined]
+        search = {"search": "exact", "vectors": model_spec.vectors}
     elif run.stage == "search-late":
         model_spec = run.inputs["rows"].spec.encoder  # type: ignore[attr-defined]
         search = {"search": "late", "method": "late-interaction", "vectors": model_spec.vectors}
     elif run.stage == "search-ann":
         index = run.inputs["index"]
-        model_spec, search = index.inputs["rows"].spec.encoder, {"search": "ann"}
+        model_spec = index.inputs["rows"].spec.encoder
+        search = {"search": "ann", "vectors": model_spec.vectors}
         settings = index.spec.model_dump() | {"expansion_search": spec.expansion_search}
         search |= {f"ann_{name}": value for name, value in settings.items()}
     else:

@@ -77,16 +77,22 @@ def cutter(spec: EncoderSpec) -> Cutter:
 
 
 def _tiktoken(spec: EncoderSpec) -> Any:
+    other = 'or set tokenizer = "bytes"'
     try:
         import tiktoken
-
+    except ImportError as error:
+        raise PrerequisiteError(
+            "tiktoken is not installed, by which max_tokens is counted",
+            where=spec.model.name,
+            remedy=f"pip install 'beirnl[api]', {other}",
+        ) from error
+    try:
         return tiktoken.get_encoding(spec.tokenizer)
     except Exception as error:  # it downloads its table with whatever library is there
         raise PrerequisiteError(
             f"tiktoken has no {spec.tokenizer} ({type(error).__name__})",
             where=spec.model.name,
-            remedy="install tiktoken and let it download its table once (TIKTOKEN_CACHE_DIR names where to), "
-            'or set tokenizer = "bytes"',
+            remedy=f"let it download its table once (TIKTOKEN_CACHE_DIR names where to), {other}",
         ) from error
 
 

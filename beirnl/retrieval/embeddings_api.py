@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import json
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from beirnl.errors import EngineError
 from beirnl.llm.http.access import model_name
 from beirnl.llm.http.client import Client
 from beirnl.llm.http.retry import RefusedError, TransientError
+from beirnl.retrieval.answers import check_finite
 from beirnl.specs import EncoderSpec
 
 ROUTE = "/v1/embeddings"
@@ -51,7 +53,8 @@ class EmbeddingClient:
         llm = spec.api
         assert llm is not None
         self._client, self._model = Client(llm, share), model_name(llm)
-        self._where, self._dimensions = spec.server.base_url, spec.dimensions
+        self._dimensions = spec.dimensions
+        self._where = f"{self._model} at {spec.server.base_url}"
         self._format = "base64"
 
     async def open(self) -> None:
@@ -73,7 +76,7 @@ class EmbeddingClient:
         if self._dimensions:
             body["dimensions"] = self._dimensions
         try:
-            return await self._client.ask(ROUTE, body, partial(self._read, len(request)))
+            return await self._client.ask(ROUTE, body, partial(self._read, request))
         except RefusedError as refused:
             if coded == "base64" and "encoding_format" in str(refused):
                 self._format = "float"  # a server that knows no other
@@ -82,15 +85,12 @@ class EmbeddingClient:
         except TransientError as failed:
             return Vectors(np.empty((0, 0), np.float32), error=str(failed))
 
-    def _read(self, number: int, payload: bytes) -> Vectors:
-        try:
-            return read_vectors(payload, number, self._dimensions)
-        except EngineError as error:
-            raise EngineError(error.what, where=self._where, remedy=error.remedy) from error
+    def _read(self, request: Sequence[str], payload: bytes) -> Vectors:
+        return read_vectors(payload, request, self._dimensions, self._where)
 
 
 class _Embedding(msgspec.Struct):
-    embedding: str | list[float]
+    embedding: str | list[float | None]
     index: int
 
 
@@ -104,47 +104,57 @@ class _Answer(msgspec.Struct):
     usage: _Usage | None = None
 
 
-def read_vectors(payload: bytes, number: int, dimensions: int | None = None) -> Vectors:
+def read_vectors(
+    payload: bytes, texts: Sequence[str], dimensions: int | None = None, model: str = ""
+) -> Vectors:
     """The vectors in the body of a response with status 200, in the order of their texts.
 
     Args:
         payload: the body; vectors as lists of numbers, or as base64 of little-endian float32.
-        number: of texts.
+        texts: what was asked.
         dimensions: how many numbers a vector must have; None: as many as the first.
+        model: its name, for errors.
 
     Raises:
         ValueError: not JSON, or not of this form: it may have been cut on its way.
         EngineError: a whole answer with another number of vectors or of numbers, or with NaN.
     """
-    try:
-        body = msgspec.json.decode(payload, type=_Answer)
-    except msgspec.DecodeError:
-        if b"NaN" in payload:
-            raise EngineError("the server's vectors hold NaN", remedy=_OTHER) from None
-        raise
-    if sorted(item.index for item in body.data) != list(range(number)):
-        raise EngineError(f"the server gave {len(body.data)} vectors for {number} texts", remedy=_OTHER)
+    body = _parsed(payload)
+    if sorted(item.index for item in body.data) != list(range(len(texts))):
+        raise EngineError(
+            f"the server gave {len(body.data)} vectors for {len(texts)} texts", where=model, remedy=_OTHER
+        )
     rows = [_numbers(item.embedding) for item in sorted(body.data, key=lambda item: item.index)]
     expected = dimensions or len(rows[0])
     for row in rows:
         if len(row) != expected or not expected:
             raise EngineError(
                 f"the server gave a vector of {len(row)} numbers where {expected} were expected",
+                where=model,
                 remedy="leave `dimensions` out, or set it to a number that the model knows",
             )
     vectors = np.stack(rows)
-    if not np.isfinite(vectors).all():
-        raise EngineError("the server's vectors hold NaN or infinity", remedy=_OTHER)
+    check_finite(np.isfinite(vectors).all(axis=1), texts, model, _OTHER)
     usage = body.usage or _Usage()
     return Vectors(vectors, usage.prompt_tokens or usage.total_tokens or 0)
+
+
+def _parsed(payload: bytes) -> _Answer:
+    """The body; numbers that are none, which JSON does not have, as Python and some servers write them."""
+    try:
+        return msgspec.json.decode(payload, type=_Answer)
+    except msgspec.DecodeError:
+        if b"NaN" not in payload and b"Infinity" not in payload:
+            raise
+        return msgspec.convert(json.loads(payload), _Answer)
 
 
 _OTHER = "see to the server, or use another; what was answered before stays"
 
 
-def _numbers(embedding: str | list[float]) -> np.ndarray:
+def _numbers(embedding: str | list[float | None]) -> np.ndarray:
     if isinstance(embedding, list):
-        return np.array(embedding, np.float32)
+        return np.array(embedding, np.float32)  # None is NaN
     return decode(embedding)
 
 

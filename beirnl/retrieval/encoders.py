@@ -16,7 +16,9 @@ import numpy as np
 from beirnl.errors import ConfigError, EngineError
 from beirnl.models.cache import model_path
 from beirnl.models.usem3 import UseM3, is_usem3
+from beirnl.retrieval.answers import check_finite, check_number, other_dtype
 from beirnl.retrieval.languages import set_language
+from beirnl.retrieval.own_code import own_code
 from beirnl.retrieval.tokens import TOKENISED, Prepared, Tokens
 from beirnl.specs import EncoderSpec
 
@@ -126,20 +128,15 @@ class _BatchingEncoder:
 
     def _embed(self, items: list[Any], texts: list[str], kind: TextKind) -> np.ndarray:
         vectors = self._backend.embed(items, kind)
-        if vectors.shape != (len(texts), self._backend.dimension):
+        name = self._spec.model.name
+        check_number(len(vectors), texts, name)
+        if vectors.shape[1:] != (self._backend.dimension,):
             raise EngineError(
-                f"the encoder returned an array of shape {vectors.shape} for {len(texts)} texts",
-                where=self._spec.model.name,
+                f"the model returned an array of shape {vectors.shape} for {len(texts)} texts",
+                where=name,
                 remedy=f"it must return {self._backend.dimension} numbers for each text",
             )
-        broken = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
-        if len(broken):
-            raise EngineError(
-                f"the encoder returned NaN or infinity for {len(broken)} of {len(texts)} texts, "
-                f"first {texts[broken[0]][:60]!r}",
-                where=self._spec.model.name,
-                remedy=f'dtype is {self._spec.dtype}: try dtype = "float32"',
-            )
+        check_finite(np.isfinite(vectors).all(axis=1), texts, name, other_dtype(self._spec.dtype))
         return unit_vectors(vectors[:, : self.dimension])
 
 
@@ -164,13 +161,14 @@ class _SentenceTransformer:
     def __init__(self, spec: EncoderSpec, folder: Path, device: str, threads: int | None) -> None:
         from sentence_transformers import SentenceTransformer
 
-        self._model = SentenceTransformer(
-            str(folder),
-            device=torch_device(device, threads),
-            trust_remote_code=spec.model.trust_remote_code,
-            local_files_only=True,
-            model_kwargs={"dtype": spec.dtype},
-        ).eval()
+        with own_code(spec.model):
+            self._model = SentenceTransformer(
+                str(folder),
+                device=torch_device(device, threads),
+                trust_remote_code=spec.model.trust_remote_code,
+                local_files_only=True,
+                model_kwargs={"dtype": spec.dtype},
+            ).eval()
         if spec.max_tokens:
             check_limit(self._model, spec.max_tokens, spec.model.name)
             self._model.max_seq_length = spec.max_tokens

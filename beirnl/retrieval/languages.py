@@ -11,6 +11,15 @@ from beirnl.errors import ConfigError
 _NAMED = 12
 
 
+def has_adapters(model: Any) -> bool:
+    """Whether a torch module reads through adapters of languages, wherever in it they are."""
+    return bool(_adapted(model))
+
+
+def _adapted(model: Any) -> list[Any]:
+    return [module for module in model.modules() if hasattr(module, "set_default_language")]
+
+
 def set_language(model: Any, language: str, name: str) -> str:
     """Set the adapter through which a model reads from now on, queries and documents alike.
 
@@ -26,7 +35,7 @@ def set_language(model: Any, language: str, name: str) -> str:
         ConfigError: the model has adapters and no language is named or known to it, or it has none and a
             language is named.
     """
-    adapted = [module for module in model.modules() if hasattr(module, "set_default_language")]
+    adapted = _adapted(model)
     if not adapted:
         if language:
             raise ConfigError(

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from beirnl.errors import ConfigError, EngineError
+from beirnl.errors import ConfigError
 from beirnl.models.cache import model_path
+from beirnl.retrieval.answers import check_finite, check_number, other_dtype
 from beirnl.retrieval.encoders import (
     Encoder,
     batches,
@@ -19,7 +20,8 @@ from beirnl.retrieval.encoders import (
     token_limit,
     torch_device,
 )
-from beirnl.retrieval.late import LateReranker, LateSpec, own_code
+from beirnl.retrieval.late import LateReranker, LateSpec
+from beirnl.retrieval.own_code import own_code
 from beirnl.specs import EncoderSpec, RerankerSpec
 
 _PAIRS_AT_ONCE = 1024  # handed to the tokenizer
@@ -145,12 +147,13 @@ class _CrossEncoder:
         if _reads_plain_text(self._model):
             tokens = self._tokenised(prompted)
             for batch in batches(tokens.lengths, prompted, self._spec.batch_size):
-                scores[batch] = self._checked(self._forward(tokens.batch(batch)), len(batch))
+                found = self._forward(tokens.batch(batch))
+                scores[batch] = self._checked(found, [prompted[place] for place in batch])
         else:  # a chat template makes its tokens, so the library has to
             lengths = [len(query) + len(document) for query, document in prompted]
             for batch in batches(lengths, prompted, self._spec.batch_size):
-                found = self._predict([prompted[place] for place in batch])
-                scores[batch] = self._checked(found, len(batch))
+                some = [prompted[place] for place in batch]
+                scores[batch] = self._checked(self._predict(some), some)
         result: np.ndarray = scores[place_of]
         return result
 
@@ -186,13 +189,10 @@ class _CrossEncoder:
         )
         return result
 
-    def _checked(self, scores: np.ndarray, pairs: int) -> np.ndarray:
-        if scores.shape != (pairs,) or not np.isfinite(scores).all():
-            raise EngineError(
-                f"the reranker returned NaN, infinity or the wrong number of scores for {pairs} pairs",
-                where=self._spec.model.name,
-                remedy=f'dtype is {self._spec.dtype}: try dtype = "float32"',
-            )
+    def _checked(self, scores: np.ndarray, pairs: list[tuple[str, str]]) -> np.ndarray:
+        name = self._spec.model.name
+        check_number(scores.size, pairs, name, "scores")
+        check_finite(np.isfinite(scores), pairs, name, other_dtype(self._spec.dtype))
         return scores
 
 

@@ -215,6 +215,11 @@ def test_tiktoken_without_its_table_is_a_line(monkeypatch):
     monkeypatch.setattr(tiktoken, "get_encoding", offline)
     with pytest.raises(PrerequisiteError, match=r'tiktoken has no cl100k_base.*tokenizer = "bytes"'):
         cutter(limited(5, "cl100k_base"))
+    monkeypatch.setitem(sys.modules, "tiktoken", None)
+    with pytest.raises(
+        PrerequisiteError, match=r"not installed.*; pip install 'beirnl\[api\]', or set tokeni"
+    ):
+        cutter(limited(5, "cl100k_base"))
 
 
 def test_bytes_stand_in_where_tiktoken_is_not_installed(monkeypatch):
@@ -281,7 +286,7 @@ def payload(*embeddings, **more) -> bytes:
 def test_lists_and_base64_are_read_alike_in_the_order_of_their_index():
     body = json.loads(payload([1.0, 2.0], encode(np.array([3.0, 4.0])), usage={"total_tokens": 5}))
     body["data"].reverse()
-    found = read_vectors(json.dumps(body).encode(), 2)
+    found = read_vectors(json.dumps(body).encode(), TEXTS[:2])
     assert found.vectors.tolist() == [[1, 2], [3, 4]]
     assert found.prompt_tokens == 5
 
@@ -295,20 +300,39 @@ def test_lists_and_base64_are_read_alike_in_the_order_of_their_index():
         (payload([1.0, 2.0]), 1, 3, "a vector of 2 numbers where 3 were expected"),
         (payload([1.0, 2.0], [1.0]), 2, None, "a vector of 1 numbers where 2 were expected"),
         (payload([]), 1, None, "a vector of 0 numbers"),
-        (payload([float("nan"), 1.0]), 1, None, "hold NaN"),
-        (payload(encode(np.array([np.nan, 1.0]))), 1, None, "hold NaN or infinity"),
-        (payload(encode(np.array([np.inf, 1.0]))), 1, None, "hold NaN or infinity"),
+        (
+            payload([1.0], [float("nan")]),
+            2,
+            None,
+            "NaN or infinity for 1 of 2 texts, first 'document 1 about",
+        ),
+        (payload([1.0, 1.0], [None, 1.0]), 2, None, "NaN or infinity for 1 of 2 texts, first 'document 1"),
+        (payload([-float("inf")], [float("nan")]), 2, None, "for 2 of 2 texts, first 'document 0 about"),
+        (payload(encode(np.array([np.nan, 1.0]))), 1, None, "for 1 of 1 texts, first 'document 0 about"),
+        (payload(encode(np.array([np.inf, 1.0]))), 1, None, "for 1 of 1 texts, first 'document 0 about"),
     ],
 )
 def test_vectors_that_cannot_be_are_a_line(body, number, dimensions, message):
     with pytest.raises(EngineError, match=message):
-        read_vectors(body, number, dimensions)
+        read_vectors(body, TEXTS[:number], dimensions)
 
 
-@pytest.mark.parametrize("body", [b"", b"<html>", payload([1.0])[:20], payload("%%%"), payload("abc"), b"{}"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"<html>",
+        payload([1.0])[:20],
+        b"NaN",
+        payload([float("nan")])[:-2],
+        payload("%%%"),
+        payload("abc"),
+        b"{}",
+    ],
+)
 def test_a_body_that_is_not_whole_may_be_asked_again(body):
     with pytest.raises(ValueError):
-        read_vectors(body, 1)
+        read_vectors(body, TEXTS[:1])
 
 
 def test_a_server_that_drops_a_vector_ends_the_run_in_a_line(open_encoder):

@@ -152,7 +152,7 @@ def test_empty_text_and_no_text(encoder):
             lambda vectors: np.where(np.arange(len(vectors))[:, None] == 1, np.nan, vectors),
             "NaN or infinity for 1",
         ),
-        (lambda vectors: vectors[:-1], "shape"),
+        (lambda vectors: vectors[:-1], r"returned \d+ vectors for \d+ texts"),
         (lambda vectors: vectors[:, :7], "shape"),
     ],
 )

@@ -5,9 +5,8 @@ import pytest
 
 from beirnl.errors import ConfigError, DataError, EngineError
 from beirnl.registry import resolve_model
-from beirnl.retrieval.late import LateEncoder, LateReranker, LateSearch, LateSpec, TokenVectors, own_code
+from beirnl.retrieval.late import LateEncoder, LateReranker, LateSearch, LateSpec, TokenVectors
 from beirnl.retrieval.topk import top
-from beirnl.specs import ModelRef
 
 WORDS = ["water", "boils", "at", "degrees", "vaccine", "trains", "immune", "system", "court", "sets", "fine"]
 TEXTS = ["water boils at degrees", "the court sets fine", "", "vaccine trains , immune system .", "water"]
@@ -185,7 +184,7 @@ def test_the_language_chooses_the_adapter(xmod):
 
 @pytest.mark.parametrize("language", ["fy", ""])
 def test_a_language_without_an_adapter_is_named(xmod, language):
-    with pytest.raises(ConfigError, match="one of its languages: en_XX, nl_XX"):
+    with pytest.raises(ConfigError, match="`language_adapter` to one of: en_XX, nl_XX"):
         encoder(xmod, language=language)
 
 
@@ -284,18 +283,3 @@ def test_search_refuses_other_dimensions_and_nan():
     broken.vectors[0, 0] = np.nan
     with pytest.raises(DataError, match="NaN"):
         search.add(["a"], broken)
-
-
-def test_a_models_own_code_runs_only_where_it_is_allowed_and_pinned():
-    model = ModelRef(name="m", source="hub:a/m", trust_remote_code=True)
-    with pytest.raises(ConfigError, match="no revision pins it"), own_code(model):
-        pass
-    with own_code(model.model_copy(update={"revision": "0123"})):
-        pass
-    with (
-        pytest.raises(ConfigError, match="registry does not allow"),
-        own_code(ModelRef(name="m", source="hub:a/m")),
-    ):
-        raise ValueError("set the option\n`trust_remote_code=True` to remove this error.")
-    with pytest.raises(ValueError, match="else"), own_code(model.model_copy(update={"revision": "0123"})):
-        raise ValueError("something else")

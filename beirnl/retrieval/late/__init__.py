@@ -6,8 +6,8 @@ of the document (ColBERT: Khattab and Zaharia, SIGIR 2020, section 3.3). sentenc
 """
 
 from beirnl.retrieval.late.encoder import LateEncoder, LateReranker
-from beirnl.retrieval.late.loading import LateSpec, own_code
+from beirnl.retrieval.late.loading import LateSpec
 from beirnl.retrieval.late.search import LateSearch
 from beirnl.retrieval.late.vectors import TokenVectors, maxsim
 
-__all__ = ["LateEncoder", "LateReranker", "LateSearch", "LateSpec", "TokenVectors", "maxsim", "own_code"]
+__all__ = ["LateEncoder", "LateReranker", "LateSearch", "LateSpec", "TokenVectors", "maxsim"]

@@ -6,8 +6,10 @@ from typing import Literal
 import numpy as np
 
 from beirnl.errors import EngineError
+from beirnl.retrieval.answers import check_finite, check_number, other_dtype
 from beirnl.retrieval.encoders import batches, check_limit, clip, token_counter, torch_device
-from beirnl.retrieval.late.loading import LateSpec, load, set_language
+from beirnl.retrieval.languages import has_adapters, set_language
+from beirnl.retrieval.late.loading import LateSpec, load
 from beirnl.retrieval.late.vectors import TokenVectors, maxsim
 
 Kind = Literal["query", "document"]
@@ -30,7 +32,8 @@ class LateEncoder:
     def __init__(self, spec: LateSpec, device: str = "auto", threads: int | None = None) -> None:
         self._spec = spec
         self._model = load(spec, torch_device(device, threads))
-        set_language(self._model, spec)
+        if has_adapters(self._model):
+            set_language(self._model, spec.language, spec.model.name)
         if spec.max_tokens:
             check_limit(self._model, spec.max_tokens, spec.model.name)
             self._model[0].document_length = spec.max_tokens
@@ -43,7 +46,7 @@ class LateEncoder:
         A text of which the model keeps no token has one vector of zeros.
 
         Raises:
-            EngineError: the model returned NaN, infinity, or vectors of another dimension.
+            EngineError: the model returned NaN, infinity, vectors of another dimension, or of fewer texts.
         """
         found: list[np.ndarray] = [np.empty(0)] * len(texts)
         places = _places(texts)
@@ -75,16 +78,21 @@ class LateEncoder:
             else np.zeros((1, self.dimension), np.float32)
             for vectors in found
         ]
-        sound = len(found) == len(texts) and all(
-            vectors.shape[1] == self.dimension and np.isfinite(vectors).all() for vectors in found
-        )
-        if not sound:
-            raise EngineError(
-                f"the model returned NaN, infinity or vectors of another dimension for {len(texts)} texts",
-                where=spec.model.name,
-                remedy=f'dtype is {spec.dtype}: try dtype = "float32"',
-            )
+        self._check(found, texts)
         return found
+
+    def _check(self, found: list[np.ndarray], texts: list[str]) -> None:
+        name = self._spec.model.name
+        check_number(len(found), texts, name)
+        sizes = {vectors.shape[1] for vectors in found} - {self.dimension}
+        if sizes:
+            raise EngineError(
+                f"the model returned vectors of {min(sizes)} numbers where {self.dimension} were expected",
+                where=name,
+                remedy="its configuration does not fit its weights: get the model again",
+            )
+        finite = np.array([np.isfinite(vectors).all() for vectors in found], bool)
+        check_finite(finite, texts, name, other_dtype(self._spec.dtype))
 
     def _limit(self, kind: Kind) -> int | None:
         first = self._model[0]

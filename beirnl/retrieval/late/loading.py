@@ -1,13 +1,12 @@
-"""Late-interaction models: which folders hold one, their language adapters, and whose code may run."""
+"""Late-interaction models: which folders hold one, and how they are loaded."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
 from beirnl.errors import ConfigError
 from beirnl.models.cache import model_path
+from beirnl.retrieval.own_code import own_code
 from beirnl.specs import Dtype, ModelRef, Spec
 
 
@@ -17,7 +16,8 @@ class LateSpec(Spec):
     Attributes:
         model: a checkpoint of ColBERT or its kin, or a bi-encoder, whose normalised token vectors are taken.
         query_prompt, document_prompt: in place of the model's own markers; empty: those of the model.
-        language: ISO 639-1 code of the texts; chooses the language adapter of a model that has some (XMOD).
+        language: of the texts; chooses the adapter of a model that has some; see
+            :mod:`beirnl.retrieval.languages`.
         dtype: of the model's weights.
         vectors: how vectors are stored for exhaustive search.
         max_tokens: longest document, special tokens included; None: the model's own limit.
@@ -78,45 +78,3 @@ def _has_projection(folder: Path) -> bool:
         or "HF_ColBERT" in kinds
         or any(str(kind).endswith("ForRetrieval") for kind in kinds)
     )
-
-
-def set_language(model: Any, spec: LateSpec) -> None:
-    """Choose the language adapters of an XMOD model (Pfeiffer et al., NAACL 2022): ``nl`` is ``nl_XX``."""
-    transformer = model.transformers_model
-    if not hasattr(transformer, "set_default_language"):
-        return
-    names = list(transformer.config.languages)
-    fitting = [name for name in names if spec.language and name.startswith(f"{spec.language}_")]
-    if not fitting:
-        raise ConfigError(
-            f"this model has no language adapter for {spec.language or 'an unnamed language'!r}",
-            where=spec.model.name,
-            remedy=f"give the dataset one of its languages: {', '.join(names)}",
-        )
-    transformer.set_default_language(fitting[0])
-
-
-@contextmanager
-def own_code(model: ModelRef) -> Iterator[None]:
-    """Around the loading of a model: its own code runs only where the registry allows it and pins a revision.
-
-    Raises:
-        ConfigError: the model needs code of its own, which the registry does not allow or does not pin.
-    """
-    entry = "its entry in beirnl/registry/models.toml"
-    if model.trust_remote_code and model.revision == "unpinned":
-        raise ConfigError(
-            "this model runs code of its own, and no revision pins it",
-            where=model.name,
-            remedy=f"add a revision to {entry}",
-        )
-    try:
-        yield
-    except ValueError as error:
-        if "trust_remote_code" not in str(error):
-            raise
-        raise ConfigError(
-            "this model runs code of its own, which the registry does not allow",
-            where=model.name,
-            remedy=f"read that code, then set trust_remote_code = true and a revision in {entry}",
-        ) from error
