@@ -39,6 +39,15 @@ def bert(folder: Path, seed: int = 0, **settings: Any) -> Path:
     return _saved(folder, BertModel(BertConfig(**SIZES)), tokenizer(folder, **settings))
 
 
+def cross_encoder(folder: Path, seed: int = 0) -> Path:
+    """A BERT that scores pairs."""
+    from transformers import BertConfig, BertForSequenceClassification
+
+    torch.manual_seed(seed)
+    model = BertForSequenceClassification(BertConfig(**SIZES, num_labels=1))
+    return _saved(folder, model, tokenizer(folder))
+
+
 def xmod(folder: Path, languages: Sequence[str], seed: int = 0) -> Path:
     """An XMOD encoder with an adapter for each language."""
     from transformers import XmodConfig, XmodModel

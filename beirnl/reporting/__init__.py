@@ -11,6 +11,12 @@ from beirnl.reporting import scores, translations
 
 __all__ = ["gather"]
 
+#: Counts of receipts that a report tells, and in which words.
+_COUNTED = {
+    "queries without hits": "queries have no hits and score 0",
+    "truncated": "texts are longer than the model reads, and were cut",
+}
+
 
 def gather(pipeline: Pipeline) -> Report:
     """The report of what is finished; what is pending is a warning."""
@@ -28,6 +34,7 @@ def gather(pipeline: Pipeline) -> Report:
         for receipt in node.artifact(pipeline.workspace).receipts()
         for line in receipt.warnings
     ]
+    warnings += [line for node in nodes for line in _told(pipeline, node)]
     warnings += _cut_short(evaluations) + _missing_parts(pipeline, evaluations)
     values = scores.scores(pipeline, evaluations)
     back = translations.back_translation(pipeline, values)
@@ -43,6 +50,16 @@ def gather(pipeline: Pipeline) -> Report:
         notes=list(pipeline.experiment.notes),
         timings=list(_timings(pipeline, nodes)),
     )
+
+
+def _told(pipeline: Pipeline, node: Node) -> Iterator[str]:
+    """What the receipts of a node have counted and a reader must know."""
+    manifest = node.artifact(pipeline.workspace).manifest
+    receipts = [*manifest.receipts, *([manifest.reduced] if manifest.reduced else [])]
+    for name, what in _COUNTED.items():
+        number = sum(receipt.counts.get(name, 0) for receipt in receipts)
+        if number:
+            yield f"{node.label}: {number:,} {what} ({node.purpose})"
 
 
 def _cut_short(evaluations: Sequence[Evaluation]) -> list[str]:
