@@ -120,6 +120,9 @@ class Stage:
         openings: of a stage that pays for answers, what its requests begin with, from the spec. Artifacts
             that may ask the same are made one after another: only what has been answered can be found.
         asks: it asks an LLM, and ``max_cost`` holds for it.
+        check: refuses inputs whose numbers of rows show already that they are too large; from the spec, the
+            inputs (made or not) and the label.
+        least_bytes: what it will write at least, from the spec and the rows that go in; None if not known.
     """
 
     name: str
@@ -133,6 +136,8 @@ class Stage:
     in_flight: Callable[[Any], int] = one_at_a_time
     openings: Callable[[Any], tuple[str, ...]] | None = None
     asks: bool = False
+    check: Callable[[Any, Inputs, str], None] | None = None
+    least_bytes: Callable[[Any, int], float | None] | None = None
 
     def pool_key(self, task: Task) -> str:
         """Tasks with equal keys may run in one pool of workers: what these load is the same."""
