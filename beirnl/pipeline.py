@@ -11,6 +11,7 @@ from beirnl.cost import amount
 from beirnl.errors import BudgetError, ConfigError, nearest
 from beirnl.executors import Executor
 from beirnl.graph import Graph, Node, build_graph
+from beirnl.graph.expected import check
 from beirnl.progress import Progress, Silent, watched
 from beirnl.spending import Spending
 from beirnl.stages import STAGES, Stage
@@ -71,6 +72,10 @@ class Pipeline:
             self._status(node, known)
         return list(known.values())
 
+    def check(self, nodes: Iterable[Node]) -> None:
+        """Refuse nodes that are known to be too large; see :func:`beirnl.graph.expected.check`."""
+        check([status.node for status in self.plan(nodes) if status.state != "done"], self.workspace)
+
     def finished(self) -> set[str]:
         """Keys of the nodes that are done."""
         return {status.node.key for status in self.plan() if status.state == "done"}
@@ -130,8 +135,9 @@ class Pipeline:
 
         Raises:
             BudgetError: what the experiment may cost is spent.
-            ConfigError: ``only`` names no stage, or a relative workspace is to be used by several nodes.
-            StoreError: another run holds the workspace.
+            ConfigError: ``only`` names no stage, or a relative workspace is to be used by several nodes; or
+                as :meth:`check`.
+            StoreError: another run holds the workspace; or as :meth:`check`.
         """
         wanted = self.wanted(only) if nodes is None else nodes
         machines = executor.nodes()
@@ -146,8 +152,11 @@ class Pipeline:
             self.workspace.lock(self.experiment.name, self.lock())
             run_id = uuid.uuid4().hex[:8]
             deferred: set[str] = set()
+            self.check(wanted)
             while group := self._next_group(wanted, deferred):
                 self._run_group(group, executor, run_id)
+                if group[0].stage.startswith("import-"):
+                    self.check(wanted)
                 deferred |= {node.key for node in group if not self._manifest(node)}
 
     def lock(self) -> dict[str, str]:

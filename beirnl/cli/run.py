@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beirnl.cli.app import Exp, app, console, load, load_translation, progress_of_terminal
+from beirnl.cli.app import Exp, app, console, load, progress_of_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,35 +21,75 @@ def plan(
     estimate: Annotated[
         bool,
         typer.Option(
-            "--estimate", help="Count requests and tokens, and predict money and hours of the translation."
+            "--estimate",
+            help="Predict what is left: requests, tokens, money and hours of the translation; disk, memory "
+            "and hours of retrieval.",
         ),
     ] = False,
 ) -> None:
     """Show the stages, what is done and what is pending, from manifests alone.
 
-    `--estimate` imports the sources first, where that is not done yet, and asks no model.
+    `--estimate` imports the sources first, where that is not done yet. It asks no LLM and no API; what
+    retrieval takes it finds out by running a little of every stage. What cannot fit is refused.
     """
     from beirnl.pipeline import Pipeline
 
+    loaded = load(experiment)
     if estimate:
-        _show_estimate(load_translation(experiment))
+        if loaded.translation:
+            _show_cost(loaded.only_translated)
+        if loaded.system:
+            _show_retrieval(loaded)
     else:
-        _show_plan(Pipeline.of(load(experiment)).plan())
+        pipeline = Pipeline.of(loaded)
+        _show_plan(pipeline.plan())
+        pipeline.check(pipeline.graph.nodes.values())
 
 
-def _show_estimate(experiment: "Experiment") -> None:
+def _show_cost(experiment: "Experiment") -> None:
+    """What the translation will take."""
     from beirnl import cost, estimating
     from beirnl.pipeline import Pipeline
 
     with progress_of_terminal() as progress:
         pipeline = Pipeline.of(experiment, progress)
-        wanted = estimating.sources(pipeline)
-        if any(status.state != "done" for status in pipeline.plan(wanted)):
-            run_nodes(pipeline, None, wanted)
+        _import(pipeline, estimating.sources(pipeline))
         found = estimating.forecast(pipeline)
     console().print(cost.table(found.rows, found.currency))
     for line in found.notes:
         print(line)
+
+
+def _show_retrieval(experiment: "Experiment") -> None:
+    """What retrieval will take; systems that do not fit the translation's language leave its estimate alone.
+
+    Raises:
+        BeirnlError: it cannot fit.
+    """
+    from beirnl import estimates
+    from beirnl.errors import BeirnlError
+    from beirnl.pipeline import Pipeline
+
+    with progress_of_terminal() as progress:
+        try:
+            pipeline = Pipeline.of(experiment, progress)
+        except BeirnlError as error:
+            if experiment.translation is None:
+                raise
+            print(f"retrieval is not estimated: {error}")
+            return
+        _import(pipeline, estimates.sources(pipeline))
+        pipeline.check(pipeline.graph.nodes.values())
+        rows = estimates.forecast(pipeline)
+    console().print(estimates.table(rows))
+    machine = estimates.this_machine(pipeline.workspace.root)
+    if refused := estimates.refusal(rows, machine, experiment.file):
+        raise refused
+
+
+def _import(pipeline: "Pipeline", sources: "Sequence[Node]") -> None:
+    if any(status.state != "done" for status in pipeline.plan(sources)):
+        run_nodes(pipeline, None, sources)
 
 
 @app.command()

@@ -127,6 +127,9 @@ class Stage:
         asks: it asks an LLM, and ``max_cost`` holds for it.
         server: who answers over the network, from the spec; None: nobody.
         memory: settings by which a worker takes less memory, the most effective one first.
+        check: refuses inputs whose numbers of rows show already that they are too large; from the spec, the
+            inputs (made or not) and the label.
+        least_bytes: what it will write at least, from the spec and the rows that go in; None if not known.
     """
 
     name: str
@@ -142,6 +145,8 @@ class Stage:
     asks: bool = False
     server: Callable[[Any], LlmSpec | None] = nobody
     memory: tuple[str, ...] = ()
+    check: Callable[[Any, Inputs, str], None] | None = None
+    least_bytes: Callable[[Any, int], float | None] | None = None
 
     def pool_key(self, task: Task) -> str:
         """Tasks with equal keys may run in one pool of workers: what these load is the same."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import pyarrow as pa
 
+from beirnl.registry import find_model
 from beirnl.retrieval.topk import id_ranks, merge_each, own_ranks
 from beirnl.retrieval.vectors import VectorFiles, vector_columns, vectors_of
 from beirnl.schema import RUN, embeddings, join_title_text
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from beirnl.retrieval.encoders import Encoded
 
 SHARDS_PER_SEARCH = 64  # shards of vectors in one unit of exact search
+_BYTES = {"float32": 4.0, "float16": 2.0, "int8": 1.0}
+_JOURNALLED = 16 / 3  # bytes of a number: float32 in base64
 _UNITS_OF_AN_API = 2  # each holds its vectors, twice while it asks for them
 
 
@@ -47,6 +50,23 @@ def embed_openings(spec: EmbedSpec) -> tuple[str, ...]:
     """What the texts that are sent to an API begin with; none are sent to a model that is loaded."""
     prompt = {"query": spec.encoder.query_prompt, "document": spec.encoder.document_prompt}[spec.kind]
     return (prompt,) if spec.encoder.is_remote else ()
+
+
+def stated_dimension(encoder: EncoderSpec) -> int | None:
+    """How many numbers its vectors have, where the spec or the registry says."""
+    entry = find_model(encoder.model.name)
+    return encoder.dimensions or (entry.dimension if entry else None)
+
+
+def embedded_bytes(spec: EmbedSpec, rows: int) -> float | None:
+    """What the vectors of so many texts take at least, and in the journal where an API is asked; None where
+    neither the spec nor the registry tells their dimension."""
+    encoder = spec.encoder
+    dimension = stated_dimension(encoder)
+    if dimension is None:
+        return None
+    number = _BYTES["float32" if spec.kind == "query" and encoder.vectors == "int8" else encoder.vectors]
+    return rows * dimension * (number + (_JOURNALLED if encoder.is_remote else 0))
 
 
 def load_embedder(task: Task) -> object:

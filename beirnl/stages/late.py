@@ -64,8 +64,7 @@ def embed_tokens(unit: Unit) -> None:
     """
     spec, encoder = unit.task.spec, unit.resource
     assert isinstance(spec, EmbedTokensSpec)
-    if spec.kind == "document":
-        _check_size(unit.inputs["rows"].rows, spec, unit.task.label)
+    check_passages(spec, unit.inputs, unit.task.label)
     rows = unit.inputs["rows"].read(unit.number)
     schema = token_vectors(encoder.dimension, spec.encoder.vectors)
     part = unit.out.open(suffix=".arrow", rows=rows.num_rows)
@@ -81,8 +80,14 @@ def embed_tokens(unit: Unit) -> None:
             unit.out.tell(unit.out.rows_in)
 
 
-def _check_size(passages: int, spec: EmbedTokensSpec, label: str) -> None:
-    if passages > spec.max_passages:
+def check_passages(spec: EmbedTokensSpec, inputs: Inputs, label: str) -> None:
+    """Refuse a corpus that is too large for exhaustive search.
+
+    Raises:
+        ConfigError: it has more than ``max_passages``.
+    """
+    passages = inputs["rows"].rows
+    if spec.kind == "document" and passages > spec.max_passages:
         raise ConfigError(
             f"exhaustive late interaction takes {spec.max_passages:,} passages at most, not {passages:,}",
             where=label,

@@ -58,10 +58,15 @@ def write_atomically(path: Path, data: bytes) -> None:
             temporary.unlink()
 
 
+def free_bytes(where: Path) -> int:
+    """What is free on the disk that a folder lies on, or will."""
+    where = where.absolute()
+    return shutil.disk_usage(next(path for path in (where, *where.parents) if path.is_dir())).free
+
+
 def _is_full(where: Path) -> bool:
     """Whether hardly anything fits: native libraries report a full disk as an error of their own kind."""
-    folder = next((p for p in (where, *where.parents) if p.is_dir()), None)
-    return folder is not None and shutil.disk_usage(folder).free < 1 << 20
+    return free_bytes(where) < 1 << 20
 
 
 def disk_error(error: OSError, where: object) -> StoreError:

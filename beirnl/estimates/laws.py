@@ -1,0 +1,201 @@
+"""How work grows: what a stage takes for its real input, by what it took for a small one.
+
+Every stage of retrieval has a law: in proportion to what it takes time (its *effort*) and disk (its
+*volume*), and how many bytes of a worker's memory its input decides (*held*). What grows at a rate that
+depends on the data has a range, whose assumptions stand here:
+
+- BM25 search skips what cannot reach the top, so that a query of a corpus of n documents takes between
+  the square root of n and n (0.5 to 1 as exponent, 0.75 likeliest).
+- A graph of n vectors takes log n for a vector added or searched (Malkov and Yashunin 2018, section 4.2);
+  beyond the processor's caches up to its square.
+- Encoders, rerankers and indexing take what the text is long. So many tokens as ``_FRAME`` bytes of text
+  have are added for special tokens and what a text takes however short it is.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from beirnl.cost import Range
+
+_FRAME = 32
+_READING = 400  # reading a vector takes as long as its products with so many queries
+_HITS = 64  # bytes of a hit while runs are merged
+
+
+class Size(NamedTuple):
+    """What decides how much work a stage is.
+
+    Attributes:
+        documents: that it reads: documents, texts to be embedded, or their vectors.
+        queries, hits: of a run that goes in or comes out, the latter of all queries together.
+        units: units of work; of sharded and approximate indexes also how many there are.
+        largest: documents of the largest unit.
+        text, query_text: bytes of a document and of a query, on average.
+        name: bytes of an identifier, on average.
+        dimension: of vectors.
+        number: bytes of a number of a graph's vectors.
+        links: neighbours of a node of a graph.
+        memory: bytes that blocks of exact search may take.
+    """
+
+    documents: int = 0
+    queries: int = 0
+    hits: int = 0
+    units: int = 1
+    largest: int = 0
+    text: float = 0.0
+    query_text: float = 0.0
+    name: float = 8.0
+    dimension: int = 0
+    number: int = 2
+    links: int = 16
+    memory: int = 0
+
+
+Counted = Literal["documents", "queries", "hits"]
+
+
+@dataclass(frozen=True)
+class Law:
+    """How the work of a stage grows with its size.
+
+    Attributes:
+        counts: what its receipts count as rows.
+        noun: what people call these.
+        effort: what seconds are in proportion to, with a range.
+        volume: what bytes on the disk are in proportion to.
+        held: bytes of memory per worker that the size decides.
+        torch: whether its workers load torch, and use the device that the runtime names.
+        partial: whether a unit is a part of the corpus, which all queries search.
+    """
+
+    counts: Counted
+    noun: str
+    effort: Callable[[Size], Range]
+    volume: Callable[[Size], float]
+    held: Callable[[Size], float] = lambda size: 0.0
+    torch: bool = False
+    partial: bool = False
+
+    def rows(self, size: Size) -> int:
+        """Rows that the receipts of all units will count."""
+        rows: int = getattr(size, self.counts)
+        return rows * size.units if self.partial and self.counts == "queries" else rows
+
+    def part(self, size: Size, rows: int) -> Size:
+        """The size of a part of the work, in which so many rows were counted."""
+        share = rows / max(1, self.rows(size))
+        if self.partial:
+            units = max(1, round(size.units * share))
+            return size._replace(documents=round(size.documents * share), units=units)
+        counted = round(getattr(size, self.counts) * share)
+        return size._replace(**{"hits": round(size.hits * share), self.counts: counted})
+
+
+def _texts(size: Size) -> Range:
+    return Range.exactly(size.documents * (size.text + _FRAME))
+
+
+def _pairs(size: Size) -> Range:
+    return Range.exactly(size.hits * (size.text + size.query_text + _FRAME))
+
+
+def _pruned(queries: float, documents: float) -> Range:
+    return Range(*(queries * max(1, documents) ** power for power in (0.5, 0.75, 1.0)))
+
+
+def _products(size: Size) -> Range:
+    return Range.exactly(size.documents * (size.queries + _READING))
+
+
+def _graph(size: Size, nodes: float) -> Range:
+    depth = math.log2(max(2, size.largest))
+    return Range(nodes * depth, nodes * depth**1.5, nodes * depth**2)
+
+
+def named(size: Size) -> float:
+    """How many documents a run names, each once, if its hits were drawn at random."""
+    return size.documents * -math.expm1(-size.hits / max(1, size.documents))
+
+
+def _hits(size: Size) -> float:
+    return size.hits
+
+
+def _partial_runs(size: Size) -> float:
+    return size.hits * (size.units + 1)
+
+
+def _search_memory(size: Size) -> float:
+    """Of exact search: its blocks, the queries, their best hits, and the identifiers of a unit in order."""
+    best = 24 * size.hits + 6 * size.queries * size.dimension
+    return size.memory + best + size.largest * (2 * size.name + 32)
+
+
+def _graph_memory(size: Size) -> float:
+    """Of a graph that is built: vectors, twice as many links as above on the lowest level, identifiers."""
+    node = size.dimension * size.number + 2 * size.links * 4 + 40
+    return size.largest * (node + 2 * size.name + 32)
+
+
+def _embedded(size: Size) -> float:
+    """Of a shard: its texts with their tokens, and its vectors, as they were made and as they are written."""
+    return size.largest * (3 * size.text + 12 * size.dimension)
+
+
+def _tokens(size: Size) -> float:
+    """Of what is encoded together: vectors of about four bytes of text each, three times."""
+    from beirnl.stages.late import PASSAGES_AT_ONCE
+
+    return min(size.largest, PASSAGES_AT_ONCE) * (size.text / 4) * 12 * size.dimension
+
+
+def _documents(size: Size) -> float:
+    return size.documents
+
+
+def _bytes(size: Size) -> float:
+    return size.documents * size.text
+
+
+LAWS: dict[str, Law] = {
+    "index": Law("documents", "documents", _texts, _bytes),
+    "index-shards": Law("documents", "documents", _texts, _bytes),
+    "search-bm25": Law("queries", "queries", lambda s: _pruned(s.queries, s.documents), _hits),
+    "search-shards": Law(
+        "queries",
+        "queries",
+        lambda s: _pruned(s.queries * s.units, s.documents / s.units),
+        _partial_runs,
+        partial=True,
+    ),
+    "embed": Law("documents", "texts", _texts, _documents, _embedded, torch=True),
+    "search-exact": Law(
+        "documents", "vectors", _products, _partial_runs, _search_memory, torch=True, partial=True
+    ),
+    "ann-index": Law("documents", "vectors", lambda s: _graph(s, s.documents), _documents, _graph_memory),
+    "search-ann": Law(
+        "documents",
+        "vectors",
+        lambda s: _graph(s, s.units * s.queries),
+        _partial_runs,
+        _search_memory,
+        torch=True,
+        partial=True,
+    ),
+    "embed-tokens": Law("documents", "texts", _texts, _bytes, _tokens, torch=True),
+    "search-late": Law(
+        "documents",
+        "passages",
+        lambda s: Range.exactly(s.queries * _bytes(s)),
+        _partial_runs,
+        torch=True,
+        partial=True,
+    ),
+    "gather": Law("documents", "documents", _texts, lambda s: named(s) * s.text, lambda s: _HITS * s.hits),
+    "rerank": Law("hits", "pairs", _pairs, _hits, torch=True),
+    "fuse": Law("hits", "hits", lambda s: Range.exactly(s.hits), _hits, lambda s: 3 * _HITS * s.hits),
+    "evaluate": Law("hits", "hits", lambda s: Range.exactly(s.hits), _hits, lambda s: 3 * _HITS * s.hits),
+}

@@ -1,0 +1,77 @@
+"""The texts that retrieval will read: how long they are, and a sample of them."""
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from beirnl.graph import Node
+from beirnl.store.workspace import Workspace
+
+#: Most documents of which a sample is drawn: of whole shards, which divide a corpus at random.
+POOL = 20_000
+_COLUMNS = ["row", "id", "title", "text"]
+_MADE_OF = {
+    "document": ("corpus", "index", "passages", "rows", "run", "run-0"),
+    "query": ("queries", "run", "run-0", "rows"),
+}
+
+
+class Lengths(NamedTuple):
+    """Mean bytes of a text with its title, and of an identifier."""
+
+    text: float
+    name: float
+
+
+class Texts:
+    """Texts by the nodes that hold them.
+
+    Args:
+        workspace: where they have been imported.
+    """
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._pool = cache(self._read)
+
+    def sample(self, node: Node, rows: int) -> pa.Table:
+        """Rows drawn at random, as many as there are at most, the same every time: row, id, title, text."""
+        return self._pool(self.of(node)).slice(0, rows)
+
+    def lengths(self, node: Node) -> Lengths:
+        """How long texts and identifiers are."""
+        pool = self._pool(self.of(node))
+        sizes = {name: pc.sum(pc.binary_length(pool[name])).as_py() or 0 for name in _COLUMNS[1:]}
+        rows = max(1, len(pool))
+        return Lengths((sizes["title"] + sizes["text"]) / rows, sizes["id"] / rows)
+
+    def of(self, node: Node) -> Node:
+        """The node whose rows are those of a text: itself where they are there, else what it translates."""
+        while not node.artifact(self._workspace).find_manifest() and "rows" in node.inputs:
+            node = node.inputs["rows"]
+        return node
+
+    def _read(self, node: Node) -> pa.Table:
+        artifact, tables, rows = node.artifact(self._workspace), [], 0
+        for number in range(len(artifact.parts)):
+            if rows >= POOL:
+                break
+            tables.append(artifact.read(number).select(_COLUMNS))
+            rows += len(tables[-1])
+        table = pa.concat_tables(tables).combine_chunks()
+        return table.take(np.random.default_rng(0).permutation(len(table))[:POOL])
+
+
+def origin(node: Node, kind: str) -> Node:
+    """The texts (``document`` or ``query``) that what a node makes is of."""
+    name = next(name for name in _MADE_OF[kind] if name in node.inputs)
+    found = node.inputs[name]
+    return found if is_text(found) else origin(found, kind)
+
+
+def is_text(node: Node) -> bool:
+    """Whether a node holds texts, imported or translated."""
+    return node.stage in ("import-corpus", "import-queries", "import-lines", "translate", "check", "repair")
