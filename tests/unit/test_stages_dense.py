@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from beirnl.config import Runtime
-from beirnl.errors import StageError, StoreError
+from beirnl.errors import DataError, StageError, StoreError
 from beirnl.retrieval.vectors import vector_columns
 from beirnl.specs import Spec
 from beirnl.stages import ann, dense
@@ -124,6 +124,35 @@ def test_a_shard_that_is_missing_or_differs_is_named(tmp_path):
     path.unlink()
     with pytest.raises(StoreError, match=f"{path.name}: is missing; delete"):
         made(tmp_path, "again", EXACT, SearchSpec(depth=5), rows=corpus, queries=asked)
+
+
+@pytest.mark.parametrize("search", ["exact", "ann"])
+def test_stored_vectors_of_another_dimension_are_refused_with_both(tmp_path, few_per_unit, search):
+    corpus = stored(tmp_path, "corpus", [f"{n}" for n in range(90)], unit(90, dimension=24), shards=3)
+    asked = stored(tmp_path, "queries", ["q"], unit(1, dimension=12))
+    with pytest.raises(
+        DataError, match=r"^search-\w+ set/nl: documents have 24 dimensions, queries 12; embed both with one"
+    ):
+        if search == "exact":
+            made(tmp_path, "run", EXACT, SearchSpec(depth=5), rows=corpus, queries=asked)
+        index = made(tmp_path, "index", INDEX, ann.AnnIndexSpec(), rows=corpus)
+        made(tmp_path, "run", ANN, ann.AnnSearchSpec(depth=5), index=index, queries=asked)
+
+
+@pytest.mark.parametrize("search", ["exact", "ann"])
+@pytest.mark.parametrize("spoilt", ["corpus", "queries"])
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_stored_vectors_that_hold_no_numbers_are_refused(tmp_path, few_per_unit, search, spoilt, bad):
+    vectors = {"corpus": unit(90), "queries": unit(3, seed=1)}
+    vectors[spoilt][2, 5] = bad
+    corpus = stored(tmp_path, "corpus", [f"d{n}" for n in range(90)], vectors["corpus"], shards=3)
+    asked = stored(tmp_path, "queries", ["q0", "q1", "q2"], vectors["queries"])
+    where = r"part-00000-000-\w+.parquet: the vector of d2" if spoilt == "corpus" else "^search-.* vectors"
+    with pytest.raises(DataError, match=where + r" (holds|hold) NaN or infinity; embed again"):
+        if search == "exact":
+            made(tmp_path, "run", EXACT, SearchSpec(depth=5), rows=corpus, queries=asked)
+        index = made(tmp_path, "index", INDEX, ann.AnnIndexSpec(), rows=corpus)
+        made(tmp_path, "run", ANN, ann.AnnSearchSpec(depth=5), index=index, queries=asked)
 
 
 @pytest.fixture

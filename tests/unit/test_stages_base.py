@@ -1,0 +1,149 @@
+"""Units that fail, run out of memory or kill their worker: one line with what to lower, for every stage."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pydantic import BaseModel
+
+from beirnl.config import Runtime, sections, systems
+from beirnl.errors import DataError, StageError
+from beirnl.specs import Spec
+from beirnl.stages import STAGES
+from beirnl.stages.base import MAX_DEATHS, Stage, Task, execute
+from beirnl.store.artifacts import Artifact, PartWriter
+from beirnl.store.attempts import attempts_in_run, killed_units
+
+
+def task(folder, stage="search-exact", workers=1, unit=0):
+    return Task(stage, "set/nl", Spec(), folder, {}, unit, "run", folder, Runtime(workers=workers))
+
+
+def stage_of(function, name="search-exact"):
+    return Stage(name, 1, function, memory=STAGES[name].memory)
+
+
+# What to lower ----------------------------------------------------------------------------------------------
+
+TABLES: dict[str, tuple[type[BaseModel], ...]] = {
+    "runtime": (sections.Runtime,),
+    "translation": (sections.TranslationConfig,),
+    "ann": (systems.AnnConfig,),
+    "": (systems.DenseSystem, systems.LateSystem, systems.RerankSystem),
+}
+
+
+@pytest.mark.parametrize("stage", STAGES.values(), ids=list(STAGES))
+def test_every_setting_that_is_named_exists(stage):
+    for named in stage.memory:
+        heading, _, setting = named.split()[0].rpartition(".")
+        table, *inner = heading.split(".")
+        for model in TABLES[table]:
+            for name in inner:
+                model = model.model_fields[name].annotation
+            if setting in model.model_fields:
+                break
+        else:
+            pytest.fail(f"{stage.name}: no {named!r}")
+
+
+def test_the_settings_of_the_stage_and_fewer_workers_are_named():
+    one, two = Runtime(), Runtime(workers=2)
+    assert STAGES["import-qrels"].less_memory(one) == "give a worker more memory"
+    assert STAGES["import-qrels"].less_memory(two) == "lower runtime.workers, or give a worker more memory"
+    assert "lower runtime.search_memory_mb, or" in STAGES["search-exact"].less_memory(one)
+    assert "batch_tokens, batch_size, max_tokens or runtime.workers, or" in STAGES["embed"].less_memory(two)
+
+
+def from_torch(unit):
+    import torch
+
+    torch.empty(1 << 60)
+
+
+TOO_MUCH = {
+    "python": lambda unit: bytearray(1 << 62),
+    "numpy": lambda unit: np.empty(1 << 58),
+    "arrow": lambda unit: pa.allocate_buffer(1 << 60),
+    "torch": from_torch,
+}
+
+
+@pytest.mark.parametrize("library", TOO_MUCH)
+@pytest.mark.parametrize("when", ["in the unit", "when loading"])
+def test_an_allocation_that_fails_says_what_to_lower(tmp_path, library, when):
+    too_much = TOO_MUCH[library]
+    loading = when == "when loading"
+    stage = stage_of((lambda unit: None) if loading else too_much)
+    with pytest.raises(StageError) as error:
+        execute(stage, task(tmp_path), (lambda: too_much(None)) if loading else None)
+    line = str(error.value)
+    assert line.startswith("search-exact set/nl: unit 0 ran out of memory: ")
+    assert line.endswith("; lower runtime.search_memory_mb, or give a worker more memory")
+    assert killed_units(Artifact(tmp_path)) == [], "an error is no death"
+
+
+def test_another_failure_is_not_taken_for_it(tmp_path):
+    with pytest.raises(StageError, match=r"unit 0 failed: ZeroDivisionError: .* --debug"):
+        execute(stage_of(lambda unit: 1 / 0), task(tmp_path))
+
+
+def test_an_error_without_a_place_gets_that_of_the_stage(tmp_path):
+    def refuse(unit):
+        raise DataError("documents have 3 dimensions, queries 4", remedy="embed both with one model")
+
+    with pytest.raises(
+        DataError, match=r"^search-exact set/nl: documents have 3 dimensions, queries 4; embed"
+    ):
+        execute(stage_of(refuse), task(tmp_path))
+
+
+# Deaths -----------------------------------------------------------------------------------------------------
+
+
+def die(folder, unit=0, run="run"):
+    """What a worker leaves that is killed in a unit."""
+    PartWriter(folder, unit, run)
+
+
+def test_a_worker_that_dies_while_it_loads_has_died_of_the_unit(tmp_path):
+    seen = []
+    stage = stage_of(lambda unit: None)
+    execute(stage, task(tmp_path), lambda: seen.append(attempts_in_run(tmp_path, 0, "run")))
+    assert seen == [1]
+
+
+@pytest.mark.parametrize("name", ["embed", "search-exact", "rerank", "translate"])
+def test_a_unit_that_has_killed_its_workers_is_given_up_and_says_what_to_lower(tmp_path, name):
+    for _ in range(MAX_DEATHS):
+        die(tmp_path)
+    with pytest.raises(StageError) as error:
+        execute(stage_of(lambda unit: None, name), task(tmp_path, name, workers=2), pytest.fail)
+    line = str(error.value)
+    assert line.startswith(
+        f"{name} set/nl: unit 0 has killed its worker 3 times, most often a want of memory"
+    )
+    assert all(setting in line for setting in STAGES[name].memory) and "runtime.workers" in line
+    execute(stage_of(lambda unit: None), task(tmp_path, unit=1))  # others go on
+
+
+def test_units_at_which_workers_were_killed_are_those_without_a_receipt(tmp_path):
+    die(tmp_path, 3, "before")
+    die(tmp_path, 1, "before")
+    die(tmp_path, 2, "long before")
+    assert killed_units(Artifact(tmp_path)) == [1, 2, 3]
+    execute(stage_of(lambda unit: None), task(tmp_path, unit=3))
+    assert killed_units(Artifact(tmp_path)) == [1, 2]
+    assert killed_units(Artifact(tmp_path / "nowhere")) == []
+
+
+def test_time_to_load_is_not_that_of_a_unit(tmp_path, monkeypatch):
+    from beirnl.store import artifacts
+
+    clock = [0.0]
+    monkeypatch.setattr(artifacts.time, "monotonic", lambda: clock[0])
+
+    def spend(seconds):
+        clock[0] += seconds
+
+    receipt = execute(stage_of(lambda unit: spend(2)), task(tmp_path), lambda: spend(50))
+    assert receipt.seconds == 2
