@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from beirnl.retrieval.vectors import vector_columns
+from beirnl.retrieval.vectors import is_compressible, vector_columns
 
 BLOCK = 10_000  # rows drawn, and stored, together
 FIELDS, TOPICS, BASES, DIRECTIONS = 100, 2_000, 64, 32
@@ -83,7 +83,8 @@ def write(folder: Path, clusters: Clusters, rows: int, dtype: str = "float32") -
         columns = {"row": pa.array(places), "id": pa.array([f"d{place}" for place in places])}
         paths.append(folder / f"part-{number:05d}.parquet")
         table = pa.table(columns | vector_columns(vectors, dtype))
-        pq.write_table(table, paths[-1], compression="none", use_dictionary=["id"])
+        compress = is_compressible(dtype)  # as the stage that embeds does it
+        pq.write_table(table, paths[-1], compression="zstd" if compress else "none", use_dictionary=compress)
     return paths
 
 

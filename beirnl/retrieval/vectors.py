@@ -50,6 +50,12 @@ def vector_columns(vectors: np.ndarray, dtype: str) -> dict[str, pa.Array]:
     return columns if scales is None else {**columns, "scale": pa.array(scales)}
 
 
+def is_compressible(dtype: str) -> bool:
+    """Whether vectors are compressed in their files: those of floats would be 3 to 5 % smaller, and be read
+    at a half to a quarter of the speed; bytes, which Parquet has not, would take four times their room."""
+    return dtype == "int8"
+
+
 class Stored(NamedTuple):
     """Vectors as they are stored: numbers [n, dimension], with a scale [n] each where they are int8."""
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from beirnl.registry import find_model
 from beirnl.retrieval.topk import id_ranks, merge_each, own_ranks
-from beirnl.retrieval.vectors import VectorFiles, vector_columns, vectors_of
+from beirnl.retrieval.vectors import VectorFiles, is_compressible, vector_columns, vectors_of
 from beirnl.schema import RUN, embeddings, join_title_text
 from beirnl.specs import EncoderSpec, LlmSpec, Spec
 from beirnl.stages.base import Inputs, Task, Unit
@@ -98,7 +98,7 @@ def embed(unit: Unit) -> None:
     dtype = "float32" if spec.kind == "query" and spec.encoder.vectors == "int8" else spec.encoder.vectors
     columns = vector_columns(encoded.vectors, dtype)
     table = pa.table({"row": rows["row"], "id": rows["id"], **columns})
-    unit.out.write(table, embeddings(encoded.vectors.shape[1], dtype))
+    unit.out.write(table, embeddings(encoded.vectors.shape[1], dtype), compress=is_compressible(dtype))
 
 
 def _asked(unit: Unit, spec: EmbedSpec, texts: list[str]) -> "Encoded":

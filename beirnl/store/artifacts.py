@@ -250,11 +250,13 @@ class PartWriter:
             with contextlib.suppress(OSError):  # a full disk is met, and told, by what writes the part
                 self._marker.write_text(str(rows), encoding="ascii")
 
-    def write(self, table: pa.Table, schema: pa.Schema) -> None:
+    def write(self, table: pa.Table, schema: pa.Schema, *, compress: bool = True) -> None:
         """Write ``table`` as the next part, cast to ``schema``."""
         import pyarrow.parquet as pq
 
-        pq.write_table(table.cast(schema), self.open(rows=table.num_rows).path, compression="zstd")
+        path = self.open(rows=table.num_rows).path
+        compression = "zstd" if compress else "none"
+        pq.write_table(table.cast(schema), path, compression=compression, use_dictionary=compress)
 
     def count(self, name: str, number: int = 1) -> None:
         """Add to a count that the receipt will hold."""

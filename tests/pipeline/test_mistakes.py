@@ -13,6 +13,7 @@ from translating import command
 from beirnl.config import load_experiment
 from beirnl.errors import BeirnlError, DataError
 from beirnl.graph import build_graph
+from beirnl.pipeline import Pipeline
 from beirnl.store.workspace import Workspace
 
 MOCK = '[translation]\nto = "nl"\nengine = "mock"\n'
@@ -144,3 +145,62 @@ def test_an_interrupt_says_how_to_go_on(tmp_path, folder):
         [sys.executable, "-c", program], env={**os.environ, **ENVIRONMENT}, capture_output=True, text=True
     )
     assert done.returncode == 130 and "run the same command again" in done.stderr
+
+
+def api_system(**settings):
+    return system("dense", "api", model="text-embedding-3-large", **settings)
+
+
+def test_the_key_of_an_encoder_behind_an_api_is_missed_before_anything_is_done(tmp_path, folder):
+    path = experiment(tmp_path, dataset(folder) + api_system() + BM25)
+    done = beirnl("run", path, check=2, OPENAI_API_KEY="")
+    assert "text-embedding-3-large: the environment variable OPENAI_API_KEY is not set; put" in done.stderr
+    assert done.stderr.count("\n") == 1 and not (tmp_path / "workspace" / "artifacts").exists()
+    beirnl("run", path, "--only", "search-bm25", OPENAI_API_KEY="")  # which asks no API
+
+
+def spec_of(path, stage):
+    loaded = load_experiment(path)
+    graph = build_graph(loaded, Workspace(loaded.workspace_path))
+    return [node.spec for node in graph.nodes.values() if node.stage == stage]
+
+
+def test_the_language_adapter_is_that_of_the_texts_or_of_the_system(tmp_path, folder):
+    text = dataset(folder, language="nl") + BM25
+    late = system("late", "late", model="colbert-xm", first="bm25")
+    (spec,) = spec_of(experiment(tmp_path, text + late), "rerank")
+    assert spec.reranker.language == "nl"
+    (spec,) = spec_of(experiment(tmp_path, text + late + 'language_adapter = "de_DE"\n'), "rerank")
+    assert spec.reranker.language == "de_DE"
+    specs = spec_of(experiment(tmp_path, text + system("late", "all", model="colbert-xm")), "embed-tokens")
+    assert {spec.encoder.language for spec in specs} == {"nl"}
+
+
+def test_an_index_of_another_version_of_its_analyzer_is_not_read(tmp_path, folder, monkeypatch):
+    from beirnl.retrieval import analysis
+
+    path = experiment(tmp_path, dataset(folder) + BM25)
+    run(path)
+    assert {status.state for status in Pipeline.of(load_experiment(path)).plan()} == {"done"}
+    newer = analysis.ANALYZERS["english"]._replace(version=99)
+    monkeypatch.setitem(analysis.ANALYZERS, "english", newer)
+    analysis.analyzer.cache_clear()
+    try:
+        pipeline = Pipeline.of(load_experiment(path))
+        states = {status.node.stage: status.state for status in pipeline.plan()}
+        assert states["import-corpus"] == "done" and states["index"] == "pending"
+        assert states["search-bm25"] == states["evaluate"] == "waiting"
+    finally:
+        analysis.analyzer.cache_clear()
+
+
+@pytest.mark.parametrize("vectors", ["float32", "float16", "int8"])
+def test_how_vectors_are_stored_is_among_the_conditions(tmp_path, folder, tiny_encoder, vectors):
+    kinds = {name: {"search": name} for name in ("exact", "ann")}
+    systems = "".join(
+        system("dense", name, model=tiny_encoder, vectors=vectors, **more) for name, more in kinds.items()
+    )
+    found = report(experiment(tmp_path, dataset(folder) + systems + BM25))
+    conditions = {record.system: record.conditions.model_dump() for record in found.records}
+    assert conditions["exact"]["vectors"] == conditions["ann"]["vectors"] == vectors
+    assert "vectors" not in conditions["bm25"]

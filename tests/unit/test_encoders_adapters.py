@@ -1,6 +1,7 @@
 """Adapters, tasks, and token ids that are made once, on random checkpoints of a few kilobytes."""
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import tiny_models
 import torch
@@ -229,3 +230,31 @@ def test_vectors_are_stored_as_the_system_says_with_the_ids_of_their_rows(folder
     assert (vectors_of(table) * expected).sum(axis=1).min() > 0.9999
     (receipt,) = node.artifact(pipeline.workspace).receipts()
     assert receipt.counts == {"truncated": 1}
+
+
+def test_files_of_vectors_take_the_room_of_their_numbers(folders, tmp_path):
+    """Floats as they are; bytes, which Parquet stores as integers of four, not four times."""
+    rows = [doc(f"d{n}", f"water {'boils ' * (n % 7)}at {n}") for n in range(3000)]
+    folder = write_beir(tmp_path / "set", rows, [query("q", "water")], [("q", "d1", 1)])
+    kinds = {"float32": 4, "float16": 2, "int8": 1}
+    systems = "".join(
+        system("dense", kind, model=folders("mean"), vectors=kind, batch_size=500) for kind in kinds
+    )
+    pipeline = run(experiment(tmp_path, dataset(folder, shard_documents=5000) + systems))
+    for node in pipeline.graph.nodes.values():
+        if node.stage == "embed" and node.spec.kind == "document":
+            artifact = node.artifact(pipeline.workspace)
+            numbers = 32 * kinds[node.spec.encoder.vectors] * artifact.rows
+            beside = 40 * artifact.rows  # rows, identifiers, scales
+            assert artifact.path(artifact.parts[0]).stat().st_size < numbers + beside
+            (column,) = (
+                column
+                for column in _columns(artifact.path(artifact.parts[0]))
+                if column.path_in_schema.startswith("vector")
+            )
+            assert (column.compression == "ZSTD") == (node.spec.encoder.vectors == "int8")
+
+
+def _columns(path):
+    group = pq.ParquetFile(path).metadata.row_group(0)
+    return [group.column(number) for number in range(group.num_columns)]

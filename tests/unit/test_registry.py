@@ -171,3 +171,16 @@ def test_a_language_written_otherwise_is_answered_with_its_code(entry):
 def test_a_language_that_nobody_speaks():
     with pytest.raises(ConfigError, match="unknown language 'xx'; write an ISO 639-1 code, such as 'nl'"):
         registry.language("xx")
+
+
+def test_a_late_interaction_model_is_found_by_name_and_hub_path():
+    ref = resolve_model("colbert-xm", "late-interaction")
+    assert (ref.source, ref.revision) == ("hub:antoinelouis/colbert-xm", "unpinned")
+    assert find_model("antoinelouis/colbert-xm").language_adapters and not ref.trust_remote_code
+    with pytest.raises(ConfigError, match="used as encoder and is registered as late-interaction"):
+        resolve_model("colbert-xm", "encoder")
+
+
+def test_every_model_behind_an_api_has_a_price():
+    for entry in models().values():
+        assert not entry.api or registry.prices()[entry.api].input > 0, entry.name
