@@ -37,6 +37,7 @@ from beirnl.store.workspace import Workspace
 State = Literal["done", "pending", "waiting", "stale"]
 _LEAST_SHARE = 0.005  # of max_cost: with less left, the run stops
 _VERSIONED = (
+    "tantivy",
     "PyStemmer",
     "numpy",
     "torch",
