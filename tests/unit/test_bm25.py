@@ -22,7 +22,7 @@ from beirnl.retrieval.bm25 import (
     count_terms,
     forward,
 )
-from beirnl.retrieval.bm25.forward import Forward, term_hash
+from beirnl.retrieval.bm25.forward import Forward, hashes
 from beirnl.retrieval.bm25.stats import LENGTHS, norms
 from beirnl.specs import Bm25Spec
 from beirnl.stages.searching import run_of
@@ -272,11 +272,34 @@ def test_a_unit_has_the_terms_of_the_analyzer(tmp_path, name):
         {int(found.terms[found.numbers[at]]): int(found.frequencies[at]) for at in range(begin, end)}
         for begin, end in pairwise(found.offsets)
     ]
-    assert postings == [{term_hash(t): n for t, n in Counter(ts).items()} for ts in terms]
+    assert postings == [
+        dict(zip(hashes(pa.array(list(c), pa.large_string())).tolist(), c.values(), strict=True))
+        for c in map(Counter, terms)
+    ]
     searcher = tantivy.Index.open(str(segment / "tantivy")).searcher()
     frequencies = Counter(term for ts in terms for term in set(ts))
     assert {term: searcher.doc_freq("text", term) for term in frequencies} == frequencies
     assert dict(searcher.terms_with_prefix("text", "")) == frequencies
+
+
+def test_hashes_of_terms_differ_and_are_mixed_as_said():
+    def mixed(number):
+        for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
+            number = ((number ^ (number >> 33)) * factor) % 2**64
+        return number ^ (number >> 33)
+
+    def one(term):
+        found = mixed(len(term.encode()))
+        for start in range(0, len(term.encode()), 8):
+            word = term.encode()[start : start + 8]
+            found = mixed(found ^ int.from_bytes(word.rjust(8, b"\0"), "little"))
+        return found
+
+    terms = [*map(str, range(100_000)), *("a" * n for n in range(300)), "fish", "fisch", "\0", "\0\0", "ë日"]
+    found = hashes(pa.array(["x", *terms], pa.large_string())[1:])
+    assert len(set(found.tolist())) == len(terms)
+    assert found[::50].tolist() == list(map(one, terms[::50]))
+    assert found[100_000:].tolist() == list(map(one, terms[100_000:]))
 
 
 def test_columns_of_arrow_are_the_same_as_lists(tmp_path):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from beirnl.errors import StoreError
 from beirnl.retrieval import topk
@@ -13,7 +14,7 @@ from beirnl.retrieval.analysis import analyzer
 from beirnl.retrieval.bm25 import margin
 from beirnl.retrieval.bm25 import stats as statistics
 from beirnl.retrieval.bm25.build import read_ids
-from beirnl.retrieval.bm25.forward import Forward, file_of, find, mapped, term_hash
+from beirnl.retrieval.bm25.forward import Forward, file_of, find, hashes, mapped
 from beirnl.retrieval.bm25.stats import IndexStats, idf
 from beirnl.retrieval.bm25.tantivy_files import TANTIVY
 from beirnl.specs import Bm25Spec
@@ -156,13 +157,13 @@ class Bm25Index:
     def _find(self, terms: Iterable[str]) -> dict[str, dict[str, _Term]]:
         """By field, the terms that occur there."""
         names = list(terms)
-        hashes = np.fromiter(map(term_hash, names), np.uint64, len(names))
+        wanted = hashes(pa.array(names, pa.large_string()))
         known = {}
         for name, field in self._fields.items():
-            places, here = find(field.forward.terms, hashes)
+            places, here = find(field.forward.terms, wanted)
             frequencies = field.forward.counts[places[here]]
             if whole := self._whole[name]:
-                frequencies = whole[1][np.searchsorted(whole[0], hashes[here])]
+                frequencies = whole[1][np.searchsorted(whole[0], wanted[here])]
             found = zip(
                 np.flatnonzero(here).tolist(), places[here].tolist(), frequencies.tolist(), strict=True
             )
@@ -187,7 +188,7 @@ class Bm25Index:
         """Queries that together find the best documents, each a union of terms, which Tantivy can prune.
 
         With a title T and a text X, the score is ``max(T, X) + tie breaker * min(T, X)``. Where X is not
-        less, that is ``X + tie breaker * T``, the first query; else it is less than ``(1 + tie breaker) * T``.
+        less, that is ``X + tie breaker * T``, the first query; else at most ``(1 + tie breaker) * T``.
         """
         *others, main = parts
         tie = self._tie_breaker

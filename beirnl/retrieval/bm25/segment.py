@@ -3,7 +3,7 @@
 What is done per word of a text is done on arrays; per document only Tantivy is called.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from beirnl.retrieval.analysis import Analyzer
-from beirnl.retrieval.bm25.forward import Forward, term_hash
+from beirnl.retrieval.bm25.forward import Forward, hashes
 from beirnl.retrieval.bm25.stats import FieldStats, SegmentStats, norms
 from beirnl.retrieval.bm25.tantivy_files import TantivyWriter
 
@@ -81,11 +81,9 @@ class Segment:
             columns = []
             for batch, indices, counted in zip(batches, pieces, found, strict=True):
                 counted.append(_count(batch.counts, indices, vocabulary))
-                columns.append(_joined(batch.counts, indices, vocabulary.texts))
-            for document in zip(*columns, strict=True):
-                if any(document):
-                    writer.add(row, document)
-                row += 1
+                columns.append(_grouped(vocabulary.texts.take(indices), batch.counts))
+            writer.add(row, columns)
+            row += len(columns[0])
         fields = {}
         for field, counted in zip(self._fields, found, strict=True):
             forward, fields[field] = _forward(counted, vocabulary.hashes)
@@ -116,22 +114,17 @@ def _split(texts: pa.LargeStringArray) -> _Batch:
 
 
 def _analyse(pieces: pa.LargeStringArray, analyzer: Analyzer) -> _Vocabulary:
-    lengths, found = analyzer.pieces(pieces.to_pylist())
-    counts = np.array(lengths, np.int64)
-    terms = pa.array(found, pa.large_string())
+    counts, terms = analyzer.pieces(pieces)
     texts = with_blanks(terms)
     terms = terms.dictionary_encode()
-    hashes = np.fromiter(map(term_hash, terms.dictionary.to_pylist()), np.uint64, len(terms.dictionary))
-    order = np.argsort(hashes)
+    unordered = hashes(terms.dictionary)
+    order = np.argsort(unordered)
     rank = np.empty(len(order), np.int32)
     rank[order] = np.arange(len(order))
     starts = np.cumsum(counts) - counts
-    return _Vocabulary(hashes[order], starts, counts, rank[terms.indices.to_numpy()], _grouped(texts, counts))
-
-
-def _joined(pieces_of: np.ndarray, pieces: pa.Array, texts: pa.LargeStringArray) -> Iterator[str]:
-    """The terms of each document, with a blank behind each."""
-    return iter(_grouped(texts.take(pieces), pieces_of).to_pylist())
+    return _Vocabulary(
+        unordered[order], starts, counts, rank[terms.indices.to_numpy()], _grouped(texts, counts)
+    )
 
 
 def _grouped(texts: pa.LargeStringArray, counts: np.ndarray) -> pa.LargeStringArray:

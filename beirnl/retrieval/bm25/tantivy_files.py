@@ -5,11 +5,15 @@ field. A *ballast* document of sentinel terms in each segment brings the mean le
 Lucene's; what it does to the idf is corrected by boosts when the index is searched.
 """
 
+import functools
 import json
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from beirnl.retrieval.bm25.stats import FieldStats, SegmentStats
 
@@ -19,29 +23,33 @@ if TYPE_CHECKING:
 TANTIVY = "tantivy"
 #: Memory after which Tantivy would begin another segment (bytes): more than what comes at once takes.
 _HEAP = 4_000_000_000
-#: A term that no text gives (control characters are no words), and the number of a document that is none.
-_SENTINEL, _NO_ROW = "\x01", 2**64 - 1
+#: A term that no text gives (control characters are no words), in JSON, and the number of a document that is none.
+_SENTINEL, _NO_ROW = "\\u0001", 2**62
 
 
 class TantivyWriter:
     """Writes analysed documents as one segment, in the order in which they come."""
 
     def __init__(self, out: Path, fields: Sequence[str]) -> None:
-        import tantivy
-
-        self._document, self._fields = tantivy.Document, fields
+        self._fields = fields
         self._writer = create(out, fields).writer(_HEAP, 1)
         self._documents = 0
 
-    def add(self, row: int, terms: Iterable[str]) -> None:
-        """Adds a document: its number, and its terms in each field, with blanks between them."""
-        entry = self._document()
-        entry.add_unsigned("n", row)
-        for field, text in zip(self._fields, terms, strict=True):
-            if text:
-                entry.add_text(field, text)
-        self._writer.add_document(entry)
-        self._documents += 1
+    def add(self, first_row: int, columns: Sequence[pa.LargeStringArray]) -> None:
+        """Adds documents, given by their terms in each field, with blanks between them.
+
+        Those without any term are left out. In JSON, a document is one call.
+        """
+        rows = pa.array(range(first_row, first_row + len(columns[0])), pa.int64())
+        parts: list[pa.Array | str] = ['{"n":', rows.cast(pa.large_string())]
+        for field, column in zip(self._fields, columns, strict=True):
+            # Of what JSON escapes, words can hold quotation marks only.
+            parts += [f',"{field}":"', pc.replace_substring(column, '"', '\\"'), '"']
+        used = [pc.not_equal(pc.binary_length(column), 0) for column in columns]
+        lines = _concatenated([*parts, "}"]).filter(functools.reduce(pc.or_, used))
+        for line in lines.to_pylist():
+            self._writer.add_json(line)
+        self._documents += len(lines)
 
     def close(self, fields: Mapping[str, FieldStats]) -> SegmentStats:
         """Adds the ballast that the fields need, and commits."""
@@ -49,11 +57,16 @@ class TantivyWriter:
         if any(field.documents != self._documents for field in fields.values()):
             total = self._documents + 1
             tokens = {n: round(field.tokens * total / max(field.documents, 1)) for n, field in fields.items()}
-            ballast = (f"{_SENTINEL} " * (tokens[name] - fields[name].tokens) for name in self._fields)
-            self.add(_NO_ROW, ballast)
+            ballast = [f"{_SENTINEL} " * (tokens[name] - fields[name].tokens) for name in self._fields]
+            self.add(_NO_ROW, [pa.array([text], pa.large_string()) for text in ballast])
         self._writer.commit()
         self._writer.wait_merging_threads()
         return SegmentStats(documents=self._documents, tokens=tokens)
+
+
+def _concatenated(parts: Sequence[pa.Array | str]) -> pa.LargeStringArray:
+    as_large = [pa.scalar(part, pa.large_string()) if isinstance(part, str) else part for part in parts]
+    return pc.binary_join_element_wise(*as_large, pa.scalar("", pa.large_string()))
 
 
 def create(out: Path, fields: Sequence[str]) -> "tantivy.Index":
