@@ -7,6 +7,8 @@ from importlib.metadata import PackageNotFoundError, version
 from beirnl import __version__
 
 _VERSIONED = (
+    "tantivy",
+    "usearch",
     "PyStemmer",
     "numpy",
     "torch",

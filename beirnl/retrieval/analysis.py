@@ -18,6 +18,10 @@ from itertools import accumulate, chain, pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from beirnl.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -32,10 +36,10 @@ _PICTOGRAPHS = (
 )
 _NOT_LETTERS = r"\u00B8\u02E5-\u02EB\u0558\u055A\u058A-\u058C\uA708-\uA716"
 #: Characters that stay together in any order: digits and letters of Latin, Greek and Cyrillic.
-_PLAIN = re.compile(
-    r"[0-9A-Za-z\u00C0-\u00D6\u00D8-\u00F6\u00F8-\u02AF"
-    r"\u0388-\u038A\u038C\u038E-\u03A1\u03A3-\u03CE\u0400-\u0481]+"
-).fullmatch
+_PLAIN = (
+    "^[0-9A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02af"
+    "\u0388-\u038a\u038c\u038e-\u03a1\u03a3-\u03ce\u0400-\u0481]+$"
+)
 
 #: Lucene cuts longer words into several.
 MAX_WORD = 255
@@ -100,42 +104,50 @@ class Analyzer:
         known = self._pieces
         split = [_split(text) for text in texts]
         new = [piece for piece in dict.fromkeys(chain.from_iterable(split)) if piece not in known]
-        counts, terms = self.pieces(new)
-        ends = accumulate(counts, initial=0)
+        # Half a pair of surrogates is no character: no word has it.
+        counts, found = self.pieces(
+            pa.array([p.encode("utf-8", "replace").decode() for p in new], pa.large_string())
+        )
+        terms, ends = found.to_pylist(), accumulate(counts.tolist(), initial=0)
         known.update((piece, terms[a:b]) for piece, (a, b) in zip(new, pairwise(ends), strict=True))
-        found = [list(chain.from_iterable(map(known.__getitem__, pieces))) for pieces in split]
+        result = [list(chain.from_iterable(map(known.__getitem__, pieces))) for pieces in split]
         if len(known) > MAX_CACHE:
             known.clear()
         for piece in new:
             if len(piece) > MAX_PIECE:
                 known.pop(piece, None)
-        return found
+        return result
 
-    def pieces(self, pieces: Sequence[str]) -> tuple[list[int], Terms]:
-        """The terms of pieces of text, cut at white space: how many each has, and all in order."""
-        found: Terms = []
-        owners: list[int] = []
-        for number, piece in enumerate(pieces):
-            core = piece.strip(_AROUND)
-            if len(core) <= MAX_WORD and _PLAIN(core):
-                found.append(core)
-                owners.append(number)
-            else:
-                several = list(map(self._strip, words(piece)))
-                found += several
-                owners += [number] * len(several)
+    def pieces(self, pieces: pa.LargeStringArray) -> tuple[np.ndarray, pa.LargeStringArray]:
+        """The terms of pieces of text, cut at white space: how many each has (int64), and all in order."""
+        owners, found = self._words(pieces)
         # In one string, since a call per word takes longer; words hold no line ends.
-        lower = self._lower("\n".join(found)).split("\n") if found else []
-        stop, counts, kept = self._stop, [0] * len(pieces), []
-        for owner, word in zip(owners, lower, strict=True):
-            if word and word not in stop:
-                counts[owner] += 1
-                kept.append(word)
-        stems = self._stem(kept)
-        if self._overrides:
-            overrides = self._overrides
-            stems = [overrides.get(word, stem) for word, stem in zip(kept, stems, strict=True)]
-        return counts, stems
+        lower = self._lower("\n".join(found.to_pylist())).split("\n") if len(found) else []
+        distinct = pa.array(lower, pa.large_string()).dictionary_encode()
+        terms = pa.array(self._stems(distinct.dictionary.to_pylist()), pa.large_string()).take(
+            distinct.indices
+        )
+        kept = owners[terms.is_valid().to_numpy(zero_copy_only=False)]
+        return np.bincount(kept, minlength=len(pieces)), terms.drop_null()
+
+    def _words(self, pieces: pa.LargeStringArray) -> tuple[np.ndarray, pa.LargeStringArray]:
+        """The words of all pieces in order, and the number of the piece that each is from."""
+        core = pc.utf8_trim(pieces, _AROUND)
+        plain = pc.and_(pc.match_substring_regex(core, _PLAIN), pc.less_equal(pc.utf8_length(core), MAX_WORD))
+        others = pc.invert(plain)
+        several = [list(map(self._strip, words(piece))) for piece in pieces.filter(others).to_pylist()]
+        several_of = np.repeat(pc.indices_nonzero(others).to_numpy(), list(map(len, several)))
+        owners = np.concatenate([pc.indices_nonzero(plain).to_numpy(), several_of]).astype(np.int64)
+        found = pa.array(list(chain.from_iterable(several)), pa.large_string())
+        order = np.argsort(owners, kind="stable")
+        return owners[order], pa.concat_arrays([core.filter(plain), found]).take(pa.array(order))
+
+    def _stems(self, distinct: Terms) -> list[str | None]:
+        """The term of each word, None where it is empty or a stop word."""
+        kept = [word for word in distinct if word and word not in self._stop]
+        stems = dict(zip(kept, self._stem(kept), strict=True))
+        stems.update((word, stem) for word, stem in self._overrides.items() if word in stems)
+        return list(map(stems.get, distinct))
 
 
 @cache

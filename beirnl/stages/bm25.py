@@ -21,7 +21,7 @@ from beirnl.stages.searching import SearchSpec, group, run_of
 if TYPE_CHECKING:
     from beirnl.retrieval.bm25 import Bm25Index
 
-MIN_UNITS, UNIT_DOCUMENTS = 8, 200_000  # a unit analyses each of its distinct words once: not too small
+INDEX_UNITS = 8  # each is a segment of the index, and a search takes longer the more there are
 QUERIES_PER_UNIT = 1000
 
 
@@ -51,9 +51,8 @@ class Bm25SearchSpec(SearchSpec):
 
 
 def index_units(spec: Spec, inputs: Inputs) -> int:
-    """Groups of shards of about ``UNIT_DOCUMENTS``, at least ``MIN_UNITS`` where there are as many shards."""
-    rows = inputs["rows"]
-    return min(len(rows.parts), max(MIN_UNITS, rows.rows // UNIT_DOCUMENTS))
+    """At most ``INDEX_UNITS`` groups of shards."""
+    return min(INDEX_UNITS, len(inputs["rows"].parts))
 
 
 def shard_units(spec: Spec, inputs: Inputs) -> int:

@@ -1,6 +1,7 @@
 """The analyzers emit what Lucene 9's DutchAnalyzer and EnglishAnalyzer emit."""
 
 import gzip
+import re
 from importlib.resources import files as files_of
 
 import pytest
@@ -164,7 +165,7 @@ def test_every_stop_list_belongs_to_an_analyzer():
 
 
 def test_characters_that_are_not_looked_at_closely_are_letters_and_digits_of_words():
-    plain = [chr(c) for c in range(0x10000) if not 0xD800 <= c < 0xE000 and analysis._PLAIN(chr(c))]
+    plain = [chr(c) for c in range(0x10000) if not 0xD800 <= c < 0xE000 and re.match(analysis._PLAIN, chr(c))]
     assert len(plain) > 700
     assert [c for c in plain if analysis.words(f"a{c}1{c}{c}") != [f"a{c}1{c}{c}"]] == []
 

@@ -1,7 +1,6 @@
 import json
 import math
 import shutil
-import sys
 from collections import Counter
 from hashlib import sha256
 from itertools import pairwise
@@ -9,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pytest
+import tantivy
 
 from beirnl.errors import StoreError
 from beirnl.retrieval import analysis, topk
@@ -20,9 +20,9 @@ from beirnl.retrieval.bm25 import (
     build_unit,
     combine,
     count_terms,
-    scoring,
+    forward,
 )
-from beirnl.retrieval.bm25.lists import Lists, term_hash
+from beirnl.retrieval.bm25.forward import Forward, hashes
 from beirnl.retrieval.bm25.stats import LENGTHS, norms
 from beirnl.specs import Bm25Spec
 from beirnl.stages.searching import run_of
@@ -182,8 +182,7 @@ def brute_force(columns, query, k1, b, tie_breaker):
 
 @pytest.mark.parametrize("profile", ["elasticsearch", "flat"])
 @pytest.mark.parametrize(("k1", "b", "tie_breaker"), [(1.2, 0.75, 0.5), (0.9, 0.4, 0.0), (2.0, 0.9, 1.0)])
-def test_every_block_is_searched_exactly(make, monkeypatch, profile, k1, b, tie_breaker):
-    monkeypatch.setattr(scoring, "BLOCK", 256)
+def test_every_parameter_is_searched_exactly(make, profile, k1, b, tie_breaker):
     documents = random_documents(1500)
     spec = Bm25Spec(analyzer="english", profile=profile, k1=k1, b=b, tie_breaker=tie_breaker)
     index = make(documents, spec, n=3)
@@ -203,18 +202,31 @@ def files_of(folder):
 
 
 @pytest.mark.parametrize("profile", ["elasticsearch", "flat"])
-def test_the_index_is_the_same_bytes_however_it_was_divided(make, monkeypatch, tmp_path, profile):
+def test_exact_scores_are_the_same_bytes_however_the_corpus_was_divided(make, monkeypatch, tmp_path, profile):
     documents, spec = random_documents(700), Bm25Spec(analyzer="english", profile=profile)
-    make(documents, spec)
+    one = make(documents, spec)
     whole = files_of(next(tmp_path.glob("*/whole")))
-    assert {"ids.arrow", "text.documents.npy", "text.codes.npy", "stats.json"} <= set(whole)
+    assert {"ids.arrow", "text.numbers.npy", "text.frequencies.npy"} <= set(whole)
     monkeypatch.setattr(build, "SEGMENT_WORDS", 500)
     monkeypatch.setattr(build, "BATCH_BYTES", 1000)
-    monkeypatch.setattr(sys.modules["beirnl.retrieval.bm25.combine"], "_MERGED", 100)
-    make(documents, spec, n=3)
+    monkeypatch.setattr(forward, "_MERGED", 100)
+    three = make(documents, spec, n=3)
     divided = next(folder for folder in tmp_path.glob("*/whole") if "index-1" in str(folder))
     assert len(list((divided.parent / "unit-0-233" / "segments").iterdir())) > 5
-    assert files_of(divided) == whole
+    assert len(three.stats.segments) > 15
+    assert files_of(divided) | {"stats.json": b""} == whole | {"stats.json": b""}
+    assert three.stats.fields == one.stats.fields
+    for k in (1, 10, 700):
+        assert_equal(three.search(QUERIES, k), one.search(QUERIES, k))
+
+
+QUERIES = ["1 2 3 5", "7 7 11", "250 299 1", "4", "1"]
+
+
+def assert_equal(found, expected):
+    for (ids, scores), (other_ids, other_scores) in zip(found, expected, strict=True):
+        assert ids == other_ids
+        assert np.array_equal(scores, other_scores)
 
 
 @pytest.mark.parametrize("profile", ["elasticsearch", "flat"])
@@ -254,14 +266,40 @@ def test_a_unit_has_the_terms_of_the_analyzer(tmp_path, name):
     terms = analysis.analyzer(name).batch(texts)
     spec = Bm25Spec(analyzer=name, profile="flat")
     build_unit(tmp_path / "unit", spec, [str(i) for i in range(len(texts))], [""] * len(texts), texts)
-    found = Lists.open(tmp_path / "unit" / "segments" / "00000", "text")
-    postings = {
-        (int(term), int(found.documents[at])): int(found.pairs[found.codes[at]] >> 8)
-        for term, (begin, end) in zip(found.terms, pairwise(found.offsets), strict=True)
-        for at in range(begin, end)
-    }
-    expected = {(term_hash(t), i): n for i, ts in enumerate(terms) for t, n in Counter(ts).items()}
-    assert postings == expected
+    segment = tmp_path / "unit" / "segments" / "00000"
+    found = Forward.open(segment, "text")
+    postings = [
+        {int(found.terms[found.numbers[at]]): int(found.frequencies[at]) for at in range(begin, end)}
+        for begin, end in pairwise(found.offsets)
+    ]
+    assert postings == [
+        dict(zip(hashes(pa.array(list(c), pa.large_string())).tolist(), c.values(), strict=True))
+        for c in map(Counter, terms)
+    ]
+    searcher = tantivy.Index.open(str(segment / "tantivy")).searcher()
+    frequencies = Counter(term for ts in terms for term in set(ts))
+    assert {term: searcher.doc_freq("text", term) for term in frequencies} == frequencies
+    assert dict(searcher.terms_with_prefix("text", "")) == frequencies
+
+
+def test_hashes_of_terms_differ_and_are_mixed_as_said():
+    def mixed(number):
+        for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
+            number = ((number ^ (number >> 33)) * factor) % 2**64
+        return number ^ (number >> 33)
+
+    def one(term):
+        found = mixed(len(term.encode()))
+        for start in range(0, len(term.encode()), 8):
+            word = term.encode()[start : start + 8]
+            found = mixed(found ^ int.from_bytes(word.rjust(8, b"\0"), "little"))
+        return found
+
+    terms = [*map(str, range(100_000)), *("a" * n for n in range(300)), "fish", "fisch", "\0", "\0\0", "ë日"]
+    found = hashes(pa.array(["x", *terms], pa.large_string())[1:])
+    assert len(set(found.tolist())) == len(terms)
+    assert found[::50].tolist() == list(map(one, terms[::50]))
+    assert found[100_000:].tolist() == list(map(one, terms[100_000:]))
 
 
 def test_columns_of_arrow_are_the_same_as_lists(tmp_path):
@@ -346,7 +384,15 @@ class TestErrors:
             Bm25Index.open(file.parent, SPEC)
 
     @pytest.mark.parametrize(
-        "lost", ["stats.json", "ids.arrow", "text.terms.npy", "title.documents.npy", "text.pairs.npy"]
+        "lost",
+        [
+            "stats.json",
+            "ids.arrow",
+            "text.terms.npy",
+            "title.numbers.npy",
+            "text.norms.npy",
+            "tantivy/meta.json",
+        ],
     )
     def test_a_missing_file(self, make, tmp_path, lost):
         make(texts("fish"))
@@ -357,8 +403,8 @@ class TestErrors:
 
     def test_a_file_that_is_cut(self, make, tmp_path):
         make(texts("fish and chips"))
-        file = next(tmp_path.glob("*/whole/text.documents.npy"))
-        file.write_bytes(file.read_bytes()[:-4])
+        file = next(tmp_path.glob("*/whole/text.frequencies.npy"))
+        file.write_bytes(file.read_bytes()[:-1])
         with pytest.raises(StoreError, match=r"is damaged .* rebuild it"):
             Bm25Index.open(file.parent, SPEC)
 

@@ -49,7 +49,7 @@ def test_document_shards_give_the_run_of_one_index(folder, tmp_path, profile):
 @pytest.mark.parametrize("change", ["missing", "other bytes"])
 def test_a_part_of_an_index_that_is_missing_or_has_another_checksum(folder, tmp_path, change):
     index = artifact_of(run_bm25(folder, tmp_path / "workspace"), "index")
-    file = index.reduced_path() / "text.documents.npy"
+    file = index.reduced_path() / "text.numbers.npy"
     if change == "missing":
         file.unlink()
     else:

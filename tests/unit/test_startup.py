@@ -7,7 +7,7 @@ import pytest
 from running import BM25, ENVIRONMENT, experiment
 from support import ROOT
 
-HEAVY = {"torch", "ray", "vllm", "transformers", "sentence_transformers", "matplotlib", "usearch"}
+HEAVY = {"torch", "ray", "vllm", "tantivy", "transformers", "sentence_transformers", "matplotlib", "usearch"}
 PROGRAM = """
 import os, sys
 from beirnl.cli import main

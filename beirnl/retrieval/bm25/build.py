@@ -10,13 +10,13 @@ import pyarrow.compute as pc
 from beirnl.errors import StoreError
 from beirnl.retrieval.analysis import analyzer
 from beirnl.retrieval.bm25 import stats as statistics
-from beirnl.retrieval.bm25.segment import Segment
-from beirnl.retrieval.bm25.stats import IndexStats
+from beirnl.retrieval.bm25.segment import Segment, with_blanks
+from beirnl.retrieval.bm25.stats import IndexStats, SegmentStats
 from beirnl.specs import Bm25Spec
 
 IDS, SEGMENTS = "ids.arrow", "segments"
 #: Words of text after which another segment begins, and bytes of text that are cut into words at once.
-SEGMENT_WORDS, BATCH_BYTES = 16_000_000, 8_000_000
+SEGMENT_WORDS, BATCH_BYTES = 32_000_000, 8_000_000
 _ID_SCHEMA = pa.schema([("id", pa.large_string())])
 
 Texts: TypeAlias = Sequence[str] | pa.Array | pa.ChunkedArray
@@ -48,7 +48,8 @@ class UnitWriter:
                 "there is an index already", where=out, remedy="build into a new folder"
             ) from error
         self._ids: list[pa.Array] = []
-        self._row, self._saved = first_row, [self._stats]
+        self._row, self._fields = first_row, [self._stats.fields]
+        self._segments: list[SegmentStats] = []
         self._segment = Segment(tuple(self._stats.fields), first_row)
 
     def add(self, ids: Texts, titles: Texts, texts: Texts) -> None:
@@ -64,21 +65,18 @@ class UnitWriter:
             self._add(*batch.columns)
 
     def _add(self, ids: pa.Array, titles: pa.Array, texts: pa.Array) -> None:
-        # A blank at the end of each text, so that all words look alike.
-        columns = [("title", [titles, _NOTHING]), ("text", [texts, _NOTHING])]
-        if "title" not in self._stats.fields:
-            columns = [("text", [titles, texts, _NOTHING])]
-        for field, parts in columns:
-            self._segment.add(field, pc.binary_join_element_wise(*parts, _BLANK))
+        columns = [[titles], [texts]] if "title" in self._stats.fields else [[titles, texts]]
+        self._segment.add([with_blanks(*parts) for parts in columns])
         self._row += len(ids)
         self._ids.append(ids)
         if self._segment.pieces >= SEGMENT_WORDS:
             self._save_segment()
 
     def _save_segment(self) -> None:
-        number = len(self._saved) - 1
-        fields = self._segment.save(self._out / SEGMENTS / f"{number:05d}", self._analyzer)
-        self._saved.append(self._stats.model_copy(update={"fields": fields}))
+        folder = self._out / SEGMENTS / f"{len(self._segments):05d}"
+        fields, segment = self._segment.save(folder, self._analyzer)
+        self._fields.append(fields)
+        self._segments.append(segment)
         self._segment = Segment(tuple(self._stats.fields), self._row)
 
     def close(self) -> IndexStats:
@@ -88,15 +86,12 @@ class UnitWriter:
         stats = self._stats.model_copy(
             update={
                 "documents": self._row - self._stats.first_row,
-                "fields": statistics.total(self._saved),
-                "segments": len(self._saved) - 1,
+                "fields": statistics.total(self._fields),
+                "segments": tuple(self._segments),
             }
         )
         stats.save(self._out)
         return stats
-
-
-_BLANK, _NOTHING = pa.scalar(" ", pa.large_string()), pa.scalar("", pa.large_string())
 
 
 def _column(texts: Texts) -> pa.ChunkedArray:

@@ -1,46 +1,117 @@
-"""Searching an index: from texts to hits."""
+"""Searching an index: candidates from Tantivy, scores from the forward index."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from beirnl.errors import StoreError
 from beirnl.retrieval import topk
 from beirnl.retrieval.analysis import analyzer
+from beirnl.retrieval.bm25 import margin
 from beirnl.retrieval.bm25 import stats as statistics
 from beirnl.retrieval.bm25.build import read_ids
-from beirnl.retrieval.bm25.combine import COUNTS
-from beirnl.retrieval.bm25.lists import Lists, file_of, find, mapped, term_hash
-from beirnl.retrieval.bm25.scoring import QueryList, Scorer
+from beirnl.retrieval.bm25.forward import Forward, file_of, find, hashes, mapped
 from beirnl.retrieval.bm25.stats import IndexStats, idf
+from beirnl.retrieval.bm25.tantivy_files import TANTIVY
 from beirnl.specs import Bm25Spec
 
+if TYPE_CHECKING:
+    import tantivy
+
 Hits = tuple[list[str], np.ndarray]
+
+
+class _Term(NamedTuple):
+    """A term of queries in a field.
+
+    Attributes:
+        number: its place in the forward index.
+        weight: its idf.
+        boost: what Tantivy's score of it is multiplied by to be that of Lucene.
+    """
+
+    number: int
+    weight: float
+    boost: float
+
+
+class _Part(NamedTuple):
+    """A query in one field: its terms and how often each is in it, in the order of their numbers."""
+
+    field: str
+    terms: list[str]
+    found: list[_Term]
+    repeated: list[int]
+
+
+class _Field:
+    """A field of an open index: exact scores, and what Tantivy needs to know."""
+
+    def __init__(
+        self, forward: Forward, name: str, own: IndexStats, whole: IndexStats, spec: Bm25Spec
+    ) -> None:
+        self.forward, self.name = forward, name
+        self._tantivy = sum(segment.documents for segment in own.segments)
+        self.documents = whole.fields[name].documents
+        self._saturation = margin.saturation(whole.fields[name].mean, spec.k1, spec.b)
+        longest = int(forward.norms.max(initial=0))
+        self.margin = margin.margin(name, own.segments, self._saturation, longest)
+
+    def term(self, number: int, frequency: int) -> _Term:
+        """What a search needs of a term that is in so many documents of the whole."""
+        weight = idf(self.documents, frequency)
+        theirs = margin.idf(self._tantivy, int(self.forward.counts[number])) * (1 + margin.K1)
+        return _Term(number, weight, weight / theirs if theirs else 0.0)
+
+    def scores(self, rows: np.ndarray, part: _Part) -> np.ndarray:
+        """Exact scores of documents, float64."""
+        numbers = np.array([term.number for term in part.found])
+        weights = np.array([n * term.weight for n, term in zip(part.repeated, part.found, strict=True)])
+        return self.forward.scores(rows, numbers, weights, self._saturation)
+
+
+class _Way(NamedTuple):
+    """A query that finds candidates.
+
+    Attributes:
+        query: of Tantivy.
+        factor, lost: a document after one that it found has at most that one's score times ``factor``, plus
+            ``lost``: the weights of terms so frequent that Tantivy's are 0.
+    """
+
+    query: "tantivy.Query"
+    factor: float
+    lost: float
 
 
 class Bm25Index:
     """A searchable index.
 
-    The answer is exact, ties included, for all parameters; a document's score is the same bits whatever else
-    is in the index, given the same statistics.
+    The answer is exact, ties included, for all parameters: candidates are fetched until no other document can
+    belong to the k best. A document's score is the same bits whatever else is in the index, given the same
+    statistics.
     """
 
     def __init__(self, folder: Path, spec: Bm25Spec, stats: IndexStats, whole: Path | None = None) -> None:
-        self.stats = stats
-        self._analyzer = analyzer(spec.analyzer)
+        import tantivy
+
+        self.stats = statistics.load(whole, spec) if whole else stats
+        self._analyzer, self._tie_breaker = analyzer(spec.analyzer), spec.tie_breaker
         self._ids = read_ids(folder)
-        self._lists = [Lists.open(folder, field) for field in stats.fields]
-        gains = [
-            lists.gains(field, spec.k1, spec.b)
-            for lists, field in zip(self._lists, stats.fields.values(), strict=True)
-        ]
-        self._scorer = Scorer(self._lists, gains, spec.tie_breaker, len(self._ids))
-        self._whole = [
-            tuple(mapped(file_of(whole, field, part)) for part in ("terms", COUNTS)) if whole else None
-            for field in stats.fields
-        ]
+        self._fields = {
+            name: _Field(Forward.open(folder, name), name, stats, self.stats, spec) for name in stats.fields
+        }
+        self._whole = {
+            name: [mapped(file_of(whole, name, part)) for part in ("terms", "counts")] if whole else None
+            for name in stats.fields
+        }
+        index = tantivy.Index.open(str(folder / TANTIVY))
+        self._query, self._should, self._schema = tantivy.Query, tantivy.Occur.Should, index.schema
+        self._searcher = index.searcher()
 
     @classmethod
     def open(cls, folder: Path, spec: Bm25Spec, whole: Path | None = None) -> "Bm25Index":
@@ -55,8 +126,6 @@ class Bm25Index:
             StoreError: it is missing or damaged, or was made for another profile or analyzer.
         """
         stats = statistics.load(folder, spec)
-        if whole:
-            stats = statistics.load(whole, spec)
         try:
             return cls(folder, spec, stats, whole)
         except (OSError, ValueError) as error:
@@ -79,44 +148,35 @@ class Bm25Index:
         """
         excluded = exclude or [None] * len(queries)
         counted = [Counter(terms) for terms in self._analyzer.batch(queries)]
-        lists = self._find({term for terms in counted for term in terms})
+        known = self._find({term for terms in counted for term in terms})
         return [
-            self._search(_of_query(terms, lists), k, own)
+            self._search(list(_parts(terms, known)), k, own)
             for terms, own in zip(counted, excluded, strict=True)
         ]
 
-    def _find(self, terms: Iterable[str]) -> dict[str, list[QueryList]]:
-        """The lists of terms, weighted as if each stood once in a query."""
-        found: dict[str, list[QueryList]] = {term: [] for term in terms}
-        names = list(found)
-        hashes = np.fromiter(map(term_hash, names), np.uint64, len(names))
-        for number, (lists, field) in enumerate(zip(self._lists, self.stats.fields.values(), strict=True)):
-            places, here = find(lists.terms, hashes)
-            frequencies = self._frequencies(number, hashes)
-            for at in np.flatnonzero(here).tolist():
-                begin, end = lists.offsets[places[at] : places[at] + 2].tolist()
-                frequency = int(frequencies[at]) if frequencies is not None else end - begin
-                weight = idf(field.documents, frequency)
-                found[names[at]].append(QueryList(frequency, number, int(hashes[at]), begin, end, weight))
-        return found
+    def _find(self, terms: Iterable[str]) -> dict[str, dict[str, _Term]]:
+        """By field, the terms that occur there."""
+        names = list(terms)
+        wanted = hashes(pa.array(names, pa.large_string()))
+        known = {}
+        for name, field in self._fields.items():
+            places, here = find(field.forward.terms, wanted)
+            frequencies = field.forward.counts[places[here]]
+            if whole := self._whole[name]:
+                frequencies = whole[1][np.searchsorted(whole[0], wanted[here])]
+            found = zip(
+                np.flatnonzero(here).tolist(), places[here].tolist(), frequencies.tolist(), strict=True
+            )
+            known[name] = {names[at]: field.term(number, frequency) for at, number, frequency in found}
+        return known
 
-    def _frequencies(self, field: int, hashes: np.ndarray) -> np.ndarray | None:
-        """Document frequencies in all shards, where this is one of several."""
-        whole = self._whole[field]
-        if whole is None:
-            return None
-        terms, counts = whole
-        places, here = find(terms, hashes)
-        frequencies = np.zeros(len(hashes), np.int64)
-        frequencies[here] = counts[places[here]]
-        return frequencies
-
-    def _search(self, query: list[QueryList], k: int, exclude: str | None) -> Hits:
-        if not query or k < 1:
+    def _search(self, parts: list[_Part], k: int, exclude: str | None) -> Hits:
+        if not parts or k < 1:
             return [], np.empty(0, np.float32)
         wanted = k + (exclude is not None)
-        rows, exact = self._scorer.best(query, wanted)
-        scores = exact.astype(np.float32)
+        rows, scores = np.empty(0, np.int64), np.empty(0, np.float32)
+        for way in self._ways(parts):
+            rows, scores = self._extend(way, parts, wanted, rows, scores)
         if len(rows) > wanted:
             best = scores >= np.partition(scores, -wanted)[-wanted]
             rows, scores = rows[best], scores[best]
@@ -124,11 +184,68 @@ class Bm25Index:
         order = topk.top(scores, ids, k, exclude=exclude)
         return [ids[i] for i in order], scores[order]
 
+    def _ways(self, parts: list[_Part]) -> list[_Way]:
+        """Queries that together find the best documents, each a union of terms, which Tantivy can prune.
 
-def _of_query(terms: Counter[str], lists: dict[str, list[QueryList]]) -> list[QueryList]:
-    """The lists of a query, the shortest first: the order in which all its scores are added up."""
-    return sorted(
-        part._replace(weight=repeated * part.weight) if repeated > 1 else part
-        for term, repeated in terms.items()
-        for part in lists[term]
-    )
+        With a title T and a text X, the score is ``max(T, X) + tie breaker * min(T, X)``. Where X is not
+        less, that is ``X + tie breaker * T``, the first query; else at most ``(1 + tie breaker) * T``.
+        """
+        *others, main = parts
+        tie = self._tie_breaker
+        clauses = self._clauses(main, 1.0)
+        if tie:
+            clauses += [clause for part in others for clause in self._clauses(part, tie)]
+        factor = margin.rounding(len(clauses)) * max(self._fields[part.field].margin for part in parts)
+        lost = sum(
+            n * t.weight for p in parts for n, t in zip(p.repeated, p.found, strict=True) if not t.boost
+        )
+        rest = [(self._clauses(part, 1.0), (1 + tie) * factor) for part in others]
+        return [_Way(self._query.boolean_query(c), f, lost) for c, f in [(clauses, factor), *rest]]
+
+    def _clauses(self, part: _Part, boost: float) -> list[tuple["tantivy.Occur", "tantivy.Query"]]:
+        query, schema, should = self._query, self._schema, self._should
+        return [
+            (
+                should,
+                query.boost_query(query.term_query(schema, part.field, name, "freq"), boost * n * term.boost),
+            )
+            for name, term, n in zip(part.terms, part.found, part.repeated, strict=True)
+        ]
+
+    def _extend(
+        self, way: _Way, parts: list[_Part], wanted: int, rows: np.ndarray, scores: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Adds what a query finds to the candidates, until it can find none that belongs to the best."""
+        depth = wanted + max(20, wanted // 4)
+        while True:
+            found, bounds = self._candidates(way, depth)
+            limit = np.partition(scores, -wanted)[-wanted] if len(scores) >= wanted else -np.inf
+            new = np.setdiff1d(found[bounds >= limit], rows)
+            if len(new):
+                rows = np.append(rows, new)
+                scores = np.append(scores, self._scores(new, parts))
+            limit = np.partition(scores, -wanted)[-wanted] if len(scores) >= wanted else -np.inf
+            if len(found) < depth or bounds[-1] < limit:
+                return rows, scores
+            depth *= 2
+
+    def _candidates(self, way: _Way, depth: int) -> tuple[np.ndarray, np.ndarray]:
+        """Rows of Tantivy's best documents, and what the scores of each and all after it are at most."""
+        hits = self._searcher.search(way.query, depth, count=False).hits
+        rows = self._searcher.fast_field_values("n", [address for _, address in hits])
+        return np.array(rows, np.int64), np.array([score for score, _ in hits]) * way.factor + way.lost
+
+    def _scores(self, rows: np.ndarray, parts: list[_Part]) -> np.ndarray:
+        """Exact scores: the best field's, and the others' times the tie breaker (dis_max)."""
+        scores = [self._fields[part.field].scores(rows, part) for part in parts]
+        best: np.ndarray = np.maximum.reduce(scores)
+        others = np.add.reduce(scores) - best
+        return np.asarray(best + self._tie_breaker * others, np.float32)
+
+
+def _parts(terms: Counter[str], known: dict[str, dict[str, _Term]]) -> Iterator[_Part]:
+    """A query in each field where it has a term."""
+    for field, found in known.items():
+        here = sorted((name for name in terms if name in found), key=lambda name: found[name].number)
+        if here:
+            yield _Part(field, here, [found[name] for name in here], [terms[name] for name in here])

@@ -1,14 +1,20 @@
-"""Inverting a part of a corpus: pieces of text are numbered, the distinct ones analysed, terms counted."""
+"""A segment of a unit: pieces of text are numbered, the distinct ones analysed, documents put together again.
 
+What is done per word of a text is done on arrays; per document only Tantivy is called.
+"""
+
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from beirnl.retrieval.analysis import Analyzer
-from beirnl.retrieval.bm25.lists import Lists, code_type, term_hash
-from beirnl.retrieval.bm25.stats import FieldStats, norms
+from beirnl.retrieval.bm25.forward import Forward, hashes
+from beirnl.retrieval.bm25.stats import FieldStats, SegmentStats, norms
+from beirnl.retrieval.bm25.tantivy_files import TantivyWriter
 
 
 class _Batch(NamedTuple):
@@ -25,16 +31,18 @@ class _Vocabulary(NamedTuple):
         hashes: of the distinct terms, ascending.
         starts, counts: where the terms of a piece are in ``terms``, by the number of the piece.
         terms: places in ``hashes``.
+        texts: the terms of each piece, with a blank behind each.
     """
 
     hashes: np.ndarray
     starts: np.ndarray
     counts: np.ndarray
     terms: np.ndarray
+    texts: pa.LargeStringArray
 
 
 class Segment:
-    """Documents of a unit that are inverted together; 4 bytes per word of text, and some per distinct one.
+    """Documents of a unit that are indexed together; 4 bytes per word of text, and some per distinct one.
 
     Args:
         fields: names of the fields.
@@ -44,33 +52,52 @@ class Segment:
         pieces: pieces of text so far.
     """
 
-    def __init__(self, fields: tuple[str, ...], first_row: int) -> None:
+    def __init__(self, fields: Sequence[str], first_row: int) -> None:
         self.pieces = 0
-        self._first_row = first_row
-        self._batches: dict[str, list[_Batch]] = {field: [] for field in fields}
+        self._fields, self._first_row = fields, first_row
+        self._batches: list[list[_Batch]] = []
 
-    def add(self, field: str, texts: pa.LargeStringArray) -> None:
-        """Adds the next documents' texts in a field; each ends in a blank."""
-        batch = _split(texts)
-        self.pieces += len(batch.pieces)
-        self._batches[field].append(batch)
+    def add(self, texts: Sequence[pa.LargeStringArray]) -> None:
+        """Adds the next documents: their texts in each field; each text ends in a blank."""
+        batches = [_split(column) for column in texts]
+        self.pieces += sum(len(batch.pieces) for batch in batches)
+        self._batches.append(batches)
 
-    def save(self, folder: Path, analyzer: Analyzer) -> dict[str, FieldStats]:
-        """Writes the inverted lists of every field into a new folder; returns the fields' statistics."""
-        chunks = [batch.pieces for batches in self._batches.values() for batch in batches]
+    def save(self, folder: Path, analyzer: Analyzer) -> tuple[dict[str, FieldStats], SegmentStats]:
+        """Writes the segment into a new folder.
+
+        Returns:
+            The fields' statistics, as Lucene counts and as Tantivy does.
+        """
+        chunks = [batch.pieces for batches in self._batches for batch in batches]
         unified = pa.chunked_array(chunks, _PIECES).unify_dictionaries().chunks
         vocabulary = _analyse(unified[0].dictionary if unified else pa.array([], pa.large_string()), analyzer)
-        numbers = iter(unified)
         folder.mkdir(parents=True)
-        stats = {}
-        for field, batches in self._batches.items():
-            counted = [_count(batch.counts, next(numbers).indices, vocabulary) for batch in batches]
-            lists, stats[field] = _invert(counted, vocabulary.hashes, self._first_row)
-            lists.save(folder, field)
-        return stats
+        writer = TantivyWriter(folder, self._fields)
+        found: list[list[_Counted]] = [[] for _ in self._fields]
+        numbers, row = iter(unified), self._first_row
+        for batches in self._batches:
+            pieces = [next(numbers).indices for _ in batches]
+            columns = []
+            for batch, indices, counted in zip(batches, pieces, found, strict=True):
+                counted.append(_count(batch.counts, indices, vocabulary))
+                columns.append(_grouped(vocabulary.texts.take(indices), batch.counts))
+            writer.add(row, columns)
+            row += len(columns[0])
+        fields = {}
+        for field, counted in zip(self._fields, found, strict=True):
+            forward, fields[field] = _forward(counted, vocabulary.hashes)
+            forward.save(folder, field)
+        return fields, writer.close(fields)
 
 
 _PIECES = pa.dictionary(pa.int32(), pa.large_string())
+_BLANK, _NOTHING = pa.scalar(" ", pa.large_string()), pa.scalar("", pa.large_string())
+
+
+def with_blanks(*columns: pa.LargeStringArray) -> pa.LargeStringArray:
+    """The columns' texts one behind another, each with a blank behind it, so that all words look alike."""
+    return pc.binary_join_element_wise(*columns, _NOTHING, _BLANK)
 
 
 def _split(texts: pa.LargeStringArray) -> _Batch:
@@ -87,14 +114,24 @@ def _split(texts: pa.LargeStringArray) -> _Batch:
 
 
 def _analyse(pieces: pa.LargeStringArray, analyzer: Analyzer) -> _Vocabulary:
-    lengths, found = analyzer.pieces(pieces.to_pylist())
-    counts = np.array(lengths, np.int64)
-    terms = pa.array(found, pa.large_string()).dictionary_encode()
-    hashes = np.fromiter(map(term_hash, terms.dictionary.to_pylist()), np.uint64, len(terms.dictionary))
-    order = np.argsort(hashes)
+    counts, terms = analyzer.pieces(pieces)
+    texts = with_blanks(terms)
+    terms = terms.dictionary_encode()
+    unordered = hashes(terms.dictionary)
+    order = np.argsort(unordered)
     rank = np.empty(len(order), np.int32)
     rank[order] = np.arange(len(order))
-    return _Vocabulary(hashes[order], np.cumsum(counts) - counts, counts, rank[terms.indices.to_numpy()])
+    starts = np.cumsum(counts) - counts
+    return _Vocabulary(
+        unordered[order], starts, counts, rank[terms.indices.to_numpy()], _grouped(texts, counts)
+    )
+
+
+def _grouped(texts: pa.LargeStringArray, counts: np.ndarray) -> pa.LargeStringArray:
+    """Consecutive texts joined, so many at a time, without copying them."""
+    _, offsets, data = texts.buffers()
+    bounds = np.frombuffer(offsets, np.int64)[np.append(0, np.cumsum(counts))]
+    return pa.LargeStringArray.from_buffers(len(counts), pa.py_buffer(bounds), data)
 
 
 class _Counted(NamedTuple):
@@ -124,31 +161,19 @@ def _count(pieces_of: np.ndarray, pieces: pa.Array, vocabulary: _Vocabulary) -> 
     return _Counted(found, keys.astype(np.uint32).astype(np.int32), frequencies.astype(np.int32), lengths)
 
 
-def _invert(counted: list[_Counted], hashes: np.ndarray, first_row: int) -> tuple[Lists, FieldStats]:
-    from scipy.sparse import csr_array
-
+def _forward(counted: list[_Counted], hashes: np.ndarray) -> tuple[Forward, FieldStats]:
     empty = _Counted(*(np.empty(0, np.int32) for _ in _Counted._fields))
     counts, terms, frequencies, lengths = map(np.concatenate, zip(empty, *counted, strict=True))
-    pairs, codes = _pairs(frequencies, np.repeat(norms(lengths), counts))
-    rows = np.append(0, np.cumsum(counts)).astype(np.int32)
-    columns = csr_array((codes, terms, rows), shape=(len(counts), len(hashes))).tocsc()
-    used = np.flatnonzero(np.diff(columns.indptr))
-    offsets = np.append(columns.indptr[used], len(terms)).astype(np.int64)
-    documents = (columns.indices + first_row).astype(np.int32)
-    stats = FieldStats(documents=int(np.count_nonzero(lengths)), tokens=int(lengths.sum()))
-    return Lists(hashes[used], offsets, documents, columns.data, pairs), stats
-
-
-def _pairs(frequencies: np.ndarray, norms_of: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct (frequency, norm), and which of them each posting has."""
-    values, places = _distinct(frequencies)
-    found, codes = _distinct(places * 256 + norms_of)
-    pairs = values[found >> 8] * 256 + (found & 255)
-    return pairs, codes.astype(code_type(pairs))
-
-
-def _distinct(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct values of small numbers, ascending, and the place of each number among them."""
-    present = np.zeros(numbers.max(initial=-1) + 1, bool)
-    present[numbers] = True
-    return np.flatnonzero(present), (np.cumsum(present, dtype=np.int32) - 1)[numbers]
+    documents = np.bincount(terms, minlength=len(hashes))
+    used = np.flatnonzero(documents)
+    place = np.empty(len(hashes), np.int32)
+    place[used] = np.arange(len(used))
+    forward = Forward(
+        terms=hashes[used],
+        counts=documents[used],
+        offsets=np.append(0, np.cumsum(counts)).astype(np.int64),
+        numbers=place[terms],
+        frequencies=frequencies.astype(np.min_scalar_type(frequencies.max(initial=0))),
+        norms=norms(lengths),
+    )
+    return forward, FieldStats(documents=int(np.count_nonzero(lengths)), tokens=int(lengths.sum()))

@@ -1,7 +1,7 @@
 """What an index knows about itself, and the numbers in Lucene's BM25 formula."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +27,7 @@ def _decode(code: int) -> int:
     return _FREE + (bits if shift == 0 else (bits | 8) << (shift - 1))
 
 
-#: Length of a document in a field, by its norm (one byte), as Lucene has it.
+#: Length of a document in a field, by its norm (one byte); Lucene and Tantivy have the same table.
 LENGTHS = np.array([_decode(code) for code in range(_CODES)], np.float64)
 
 
@@ -60,6 +60,24 @@ class FieldStats(BaseModel):
         return self.tokens / self.documents if self.documents else 1.0
 
 
+class SegmentStats(BaseModel):
+    """A part that Tantivy wrote at once, as Tantivy counts; see :mod:`beirnl.retrieval.bm25.segment`.
+
+    Attributes:
+        documents: all that have a term in any field, and the ballast.
+        tokens: their terms by field, with repetition.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    documents: int
+    tokens: dict[str, int]
+
+    def mean(self, field: str) -> float:
+        """Mean length of a field, in terms; 0 for an empty one."""
+        return self.tokens[field] / self.documents if self.documents else 0.0
+
+
 class IndexStats(BaseModel):
     """Statistics of an index or of a unit, and what it was made with; the file ``stats.json``.
 
@@ -67,7 +85,7 @@ class IndexStats(BaseModel):
         first_row: number of its first document among those of the whole index.
         documents: number of documents, those without any term included.
         fields: statistics by field name.
-        segments: of a unit, the number of parts in which it was inverted.
+        segments: those of Tantivy, in the order of their documents.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -79,7 +97,7 @@ class IndexStats(BaseModel):
     first_row: int
     documents: int
     fields: dict[str, FieldStats]
-    segments: int = 0
+    segments: tuple[SegmentStats, ...] = ()
 
     @property
     def made_with(self) -> str:
@@ -93,14 +111,14 @@ class IndexStats(BaseModel):
         folder.joinpath("stats.json").write_text(self.model_dump_json(indent=1), "utf-8")
 
 
-def total(parts: Sequence[IndexStats]) -> dict[str, FieldStats]:
+def total(parts: Sequence[Mapping[str, FieldStats]]) -> dict[str, FieldStats]:
     """Statistics by field of all parts together."""
     return {
         name: FieldStats(
-            documents=sum(part.fields[name].documents for part in parts),
-            tokens=sum(part.fields[name].tokens for part in parts),
+            documents=sum(part[name].documents for part in parts),
+            tokens=sum(part[name].tokens for part in parts),
         )
-        for name in parts[0].fields
+        for name in parts[0]
     }
 
 
