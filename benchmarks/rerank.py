@@ -9,7 +9,6 @@ both sides. Without ``--model`` the cross-encoder has the shape of MiniLM-L6 and
 
 import argparse
 import json
-import random
 import statistics
 import subprocess
 import sys
@@ -17,8 +16,9 @@ import tempfile
 import time
 from pathlib import Path
 
-import numpy as np
 import polars as pl
+import setting  # noqa: F401  the module below is the tests' own
+from small_models import cross_encoder, write_set
 
 from beirnl.config import load_experiment
 from beirnl.executors.local import LocalExecutor
@@ -43,48 +43,6 @@ depth = {depth}
 [runtime]
 threads = {threads}
 """
-SYLLABLES = [a + b for a in "bdfgklmnprst" for b in ("a", "e", "i", "o", "u", "an", "er")]
-
-
-def write_model(folder: Path) -> Path:
-    """A cross-encoder of MiniLM-L6's shape (384 wide, 6 layers) with random weights."""
-    import torch
-    from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
-
-    torch.manual_seed(0)
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *SYLLABLES, *(f"##{s}" for s in SYLLABLES)]
-    folder.mkdir()
-    (folder / "vocab.txt").write_text("\n".join(pieces))
-    tokenizer = BertTokenizerFast(vocab=str(folder / "vocab.txt"), model_max_length=512)
-    config = BertConfig(
-        vocab_size=30522,
-        hidden_size=384,
-        num_hidden_layers=6,
-        num_attention_heads=12,
-        intermediate_size=1536,
-        num_labels=1,
-    )
-    BertForSequenceClassification(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
-
-
-def write_set(folder: Path, documents: int, queries: int) -> None:
-    """Documents of 46 words on average (lognormal), each word one to three pieces; queries of 8 words."""
-    draw, lengths = random.Random(1), np.random.default_rng(1).lognormal(3.7, 0.5, documents)
-    words = ["".join(draw.choices(SYLLABLES, k=draw.choice((1, 1, 2, 3)))) for _ in range(20_000)]
-
-    def text(length: float) -> str:
-        return " ".join(draw.choices(words, k=max(1, int(length))))
-
-    (folder / "qrels").mkdir(parents=True)
-    for name, rows in (
-        ("corpus", ({"_id": f"d{n}", "text": text(length)} for n, length in enumerate(lengths))),
-        ("queries", ({"_id": f"q{n}", "text": text(8)} for n in range(queries))),
-    ):
-        with (folder / f"{name}.jsonl").open("w") as file:
-            file.writelines(json.dumps(row) + "\n" for row in rows)
-    (folder / "qrels" / "test.tsv").write_text("".join(f"q{n}\td0\t1\n" for n in range(queries)))
 
 
 def stages(file: Path) -> None:
@@ -153,7 +111,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             write_set(folder / "set", arguments.documents, arguments.queries)
-            model = arguments.model or write_model(folder / "model")
+            model = arguments.model or cross_encoder(folder / "model")
             file = folder / "experiment.toml"
             settings = {"depth": arguments.depth, "threads": arguments.threads}
             file.write_text(EXPERIMENT.format(folder=folder, model=model, **settings))

@@ -53,8 +53,8 @@ def gather(unit: Unit) -> None:
         for number in range(len(corpus.parts))[unit.number * SHARDS_PER_GATHERING :][:SHARDS_PER_GATHERING]:
             shard = corpus.read(number)
             ids = shard["id"].to_pylist()
-            places = [row for row, name in enumerate(ids) if name in wanted]
-            rows = shard.take(pa.array(places, pa.int64()))
+            found = [row for row, name in enumerate(ids) if name in wanted]
+            rows = shard.take(pa.array(found, pa.int64()))  # also of no rows, whose type Arrow cannot guess
             titles, texts = rows["title"].to_pylist(), rows["text"].to_pylist()
             passages = [join_title_text(*pair) for pair in zip(titles, texts, strict=True)]
             writer.write_table(pa.table([rows["id"], pa.array(passages, pa.string())], schema=GATHERED))

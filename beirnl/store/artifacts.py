@@ -308,13 +308,15 @@ def _flush(path: Path) -> None:
 
 
 def close_artifact(directory: Path, manifest: Manifest) -> None:
-    """Write the manifest, then remove what no receipt names (parts of dead attempts, markers)."""
+    """Write the manifest, then remove what no receipt names (parts and files of dead attempts, markers)."""
     write_atomically(directory / "manifest.json", manifest.model_dump_json(indent=1).encode())
     receipts = [*manifest.receipts, *([manifest.reduced] if manifest.reduced else [])]
     named = {part.file for receipt in receipts for part in receipt.parts}
     for entry in directory.iterdir():
         if entry.name.startswith("part-") and entry.name not in named:
             shutil.rmtree(entry) if entry.is_dir() else entry.unlink(missing_ok=True)
+    for unfinished in (*directory.glob(".*"), *directory.glob("receipts/.*")):
+        unfinished.unlink(missing_ok=True)
     shutil.rmtree(directory / "attempts", ignore_errors=True)
 
 

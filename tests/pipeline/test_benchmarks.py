@@ -46,3 +46,13 @@ def test_a_server_that_fails_loses_no_row():
     assert {"429", "500", "cut", "malformed", "stall"} <= outcomes.keys()
     assert numbers(r"(\d+) lost, (\d+) twice", said) == [0, 0]
     assert numbers(r"(\d+) rows: ", said) == [150]
+
+
+def test_two_kills_of_a_stage_of_retrieval_leave_no_trace():
+    said = benchmark("retrieval_kills.py", "--stage", "gather", "--kills", 2, "--workers", 1, "--size", 0.1)
+    kills, finished, repeated, ends, differ = numbers(
+        r"(\d+) kills in .*: (\d+) units were finished before one, (\d+) of them repeated; "
+        r"(\d+) ends compared, (\d+) stages differ",
+        said,
+    )
+    assert (kills, repeated, differ) == (2, 0, 0) and ends > 1 and finished >= 0

@@ -185,6 +185,14 @@ def test_self_matches_go_before_the_cut(tmp_path, models):
         assert sorted(ranking(pipeline, name)["d0"])[:5] == ["d1", "d2", "d3", "d4", "d5"], name
 
 
+def test_shards_without_any_hit_are_gathered_as_empty(tmp_path, models):
+    documents = [doc(f"d{n}", f"alpha {'beta ' * n}" if n < 2 else f"gamma {n}") for n in range(40)]
+    folder = write_beir(tmp_path / "set", documents, [query("q", "alpha")], [("q", "d1", 1)])
+    second = system("rerank", "cross", first="bm25", model=models / "cross")
+    path = experiment(tmp_path, dataset(folder, shard_documents=5) + BM25 + second)
+    assert sorted(ranking(run(path), "cross")["q"]) == ["d0", "d1"]
+
+
 def test_a_corpus_too_large_for_exhaustive_search_is_refused_with_the_number(tmp_path, models):
     late = system("late", "late", model=models / "bi", max_passages=20)
     path = experiment(tmp_path, dataset(SAMPLE, "sample") + late)

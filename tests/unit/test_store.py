@@ -68,6 +68,15 @@ def test_a_part_without_a_receipt_is_not_read_and_is_removed_at_the_end(tmp_path
     assert artifact.table().equals(ROWS) and artifact.rows == 1
 
 
+def test_files_that_a_killed_writer_has_left_are_removed_at_the_end(tmp_path):
+    receipt = written(tmp_path)
+    unfinished = [tmp_path / ".manifest.json.0123abcd", tmp_path / "receipts" / ".00000.json.4567cdef"]
+    for path in unfinished:
+        path.write_bytes(b'{"unit":')
+    assert closed(tmp_path, receipt).receipts() == [receipt]
+    assert not any(path.exists() for path in unfinished)
+
+
 def test_a_zombie_that_commits_late_leaves_a_readable_part(tmp_path):
     zombie = PartWriter(tmp_path, 0, "run")
     zombie.write(ROWS, QRELS)
