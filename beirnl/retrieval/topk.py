@@ -38,11 +38,10 @@ def top(scores: np.ndarray, ids: Sequence[str], k: int, *, exclude: str | None =
         raise DataError("a score is NaN", where=f"document {ids[int(np.flatnonzero(np.isnan(numbers))[0])]}")
     best: dict[str, int] = {}
     for _, doc_id, position in sorted(zip(numbers.tolist(), ids, range(len(ids)), strict=True), reverse=True):
-        if len(best) == k:
-            break
-        if doc_id != exclude:
-            best.setdefault(doc_id, position)
-    return list(best.values())
+        best.setdefault(doc_id, position)
+    if exclude is not None:
+        best.pop(exclude, None)
+    return list(best.values())[:k]
 
 
 def merge_runs(tables: Sequence[pa.Table], k: int, *, remove_self: bool = False) -> pa.Table:

@@ -81,11 +81,13 @@ class _Way(NamedTuple):
 
     Attributes:
         query: of Tantivy.
+        depth: how many documents it finds at first.
         factor, lost: a document after one that it found has at most that one's score times ``factor``, plus
             ``lost``: the weights of terms so frequent that Tantivy's are 0.
     """
 
     query: "tantivy.Query"
+    depth: int
     factor: float
     lost: float
 
@@ -183,23 +185,25 @@ class Bm25Index:
         """The best documents for a query: as many as are wanted, and those that tie with the last of them."""
         rows, scores, limit = _NONE, np.empty(0, np.float32), -np.inf
         seen: set[int] = set()
-        for way in self._ways(parts) if wanted else ():
-            depth = wanted + max(20, wanted // 4)
+        for way in self._ways(parts, wanted) if wanted else ():
+            depth = way.depth
             while True:
-                found, bounds = self._candidates(way, depth)
-                new = [row for row in found[: np.count_nonzero(bounds >= limit)] if row not in seen]
-                if new:
+                hits = self._searcher.search(way.query, depth, count=False).hits
+                bounds = np.array([score for score, _ in hits]) * way.factor + way.lost
+                near = [address for _, address in hits[: np.count_nonzero(bounds >= limit)]]
+                found = self._searcher.fast_field_values("n", near)
+                if new := [row for row in found if row not in seen]:
                     seen.update(new)
                     rows = np.append(rows, new)
                     scores = np.append(scores, self._scores(rows[-len(new) :], parts))
                     limit = np.partition(scores, -wanted)[-wanted] if len(scores) >= wanted else limit
-                if len(found) < depth or bounds[-1] < limit:
+                if len(hits) < depth or bounds[-1] < limit:
                     break
                 depth *= 2
         best = scores >= limit
         return rows[best], scores[best]
 
-    def _ways(self, parts: list[_Part]) -> Iterator[_Way]:
+    def _ways(self, parts: list[_Part], wanted: int) -> Iterator[_Way]:
         """Queries that together find the best documents, each a union of terms, which Tantivy can prune.
 
         With a title T and a text X, the score is ``max(T, X) + tie breaker * min(T, X)``. Where X is not
@@ -213,9 +217,10 @@ class Bm25Index:
         factor = margin.rounding(len(first)) * max(self._fields[part.field].margin for part in parts)
         terms = ((n, term) for part in parts for n, term in zip(part.repeated, part.found, strict=True))
         lost = sum(n * term.weight for n, term in terms if not term.boost)
-        yield _Way(self._query.boolean_query(first), factor, lost)
+        yield _Way(self._query.boolean_query(first), wanted + max(20, wanted // 4), factor, lost)
         for part in others:
-            yield _Way(self._query.boolean_query(self._clauses(part, 1.0)), (1 + tie) * factor, lost)
+            clauses = self._clauses(part, 1.0)
+            yield _Way(self._query.boolean_query(clauses), 3 * wanted, (1 + tie) * factor, lost)
 
     def _clauses(self, part: _Part, boost: float) -> list[tuple["tantivy.Occur", "tantivy.Query"]]:
         query, schema, should = self._query, self._schema, self._should
@@ -226,12 +231,6 @@ class Bm25Index:
             )
             for name, term, n in zip(part.terms, part.found, part.repeated, strict=True)
         ]
-
-    def _candidates(self, way: _Way, depth: int) -> tuple[list[int], np.ndarray]:
-        """Rows of Tantivy's best documents, and what the scores of each and all after it are at most."""
-        hits = self._searcher.search(way.query, depth, count=False).hits
-        rows = self._searcher.fast_field_values("n", [address for _, address in hits])
-        return rows, np.array([score for score, _ in hits]) * way.factor + way.lost
 
     def _scores(self, rows: np.ndarray, parts: list[_Part]) -> np.ndarray:
         """Exact scores: the best field's, and the others' times the tie breaker (dis_max)."""
