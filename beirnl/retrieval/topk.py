@@ -33,19 +33,15 @@ def top(scores: np.ndarray, ids: Sequence[str], k: int, *, exclude: str | None =
     Raises:
         DataError: a score is NaN.
     """
-    pairs = list(zip(np.asarray(scores).tolist(), ids, strict=True))
-    bad = next((doc_id for score, doc_id in pairs if score != score), None)
-    if bad is not None:
-        raise DataError("a score is NaN", where=f"document {bad}")
-    best: list[int] = []
-    seen = {exclude}
-    for position in sorted(range(len(pairs)), key=pairs.__getitem__, reverse=True):
-        if len(best) == k:
-            break
-        if ids[position] not in seen:
-            seen.add(ids[position])
-            best.append(position)
-    return best
+    numbers = np.asarray(scores)
+    if np.isnan(numbers).any():
+        raise DataError("a score is NaN", where=f"document {ids[int(np.flatnonzero(np.isnan(numbers))[0])]}")
+    best: dict[str, int] = {}
+    for _, doc_id, position in sorted(zip(numbers.tolist(), ids, range(len(ids)), strict=True), reverse=True):
+        best.setdefault(doc_id, position)
+    if exclude is not None:
+        best.pop(exclude, None)
+    return list(best.values())[:k]
 
 
 def merge_runs(tables: Sequence[pa.Table], k: int, *, remove_self: bool = False) -> pa.Table:

@@ -21,7 +21,8 @@ from beirnl.stages.searching import SearchSpec, group, run_of
 if TYPE_CHECKING:
     from beirnl.retrieval.bm25 import Bm25Index
 
-INDEX_UNITS = 8  # each is a segment of the index, and a search takes longer the more there are
+# Each unit is a segment of the index, and a search takes longer the more there are.
+INDEX_UNITS, UNIT_DOCUMENTS = 8, 50_000
 QUERIES_PER_UNIT = 1000
 
 
@@ -51,8 +52,9 @@ class Bm25SearchSpec(SearchSpec):
 
 
 def index_units(spec: Spec, inputs: Inputs) -> int:
-    """At most ``INDEX_UNITS`` groups of shards."""
-    return min(INDEX_UNITS, len(inputs["rows"].parts))
+    """Groups of shards of at least ``UNIT_DOCUMENTS``: from 2 to ``INDEX_UNITS``."""
+    rows = inputs["rows"]
+    return min(len(rows.parts), INDEX_UNITS, max(2, rows.rows // UNIT_DOCUMENTS))
 
 
 def shard_units(spec: Spec, inputs: Inputs) -> int:

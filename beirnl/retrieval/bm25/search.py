@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     import tantivy
 
 Hits = tuple[list[str], np.ndarray]
+_NONE = np.empty(0, np.int64)
 
 
 class _Term(NamedTuple):
@@ -79,11 +81,13 @@ class _Way(NamedTuple):
 
     Attributes:
         query: of Tantivy.
+        depth: how many documents it finds at first.
         factor, lost: a document after one that it found has at most that one's score times ``factor``, plus
             ``lost``: the weights of terms so frequent that Tantivy's are 0.
     """
 
     query: "tantivy.Query"
+    depth: int
     factor: float
     lost: float
 
@@ -149,10 +153,17 @@ class Bm25Index:
         excluded = exclude or [None] * len(queries)
         counted = [Counter(terms) for terms in self._analyzer.batch(queries)]
         known = self._find({term for terms in counted for term in terms})
-        return [
-            self._search(list(_parts(terms, known)), k, own)
+        found = [
+            self._search(list(_parts(terms, known)), k + (own is not None) if k > 0 else 0)
             for terms, own in zip(counted, excluded, strict=True)
         ]
+        ids = iter(self._ids.take(np.concatenate([_NONE, *(rows for rows, _ in found)])).to_pylist())
+        hits = []
+        for (rows, scores), own in zip(found, excluded, strict=True):
+            names = list(islice(ids, len(rows)))
+            order = topk.top(scores, names, k, exclude=own)
+            hits.append(([names[i] for i in order], scores[order]))
+        return hits
 
     def _find(self, terms: Iterable[str]) -> dict[str, dict[str, _Term]]:
         """By field, the terms that occur there."""
@@ -170,37 +181,46 @@ class Bm25Index:
             known[name] = {names[at]: field.term(number, frequency) for at, number, frequency in found}
         return known
 
-    def _search(self, parts: list[_Part], k: int, exclude: str | None) -> Hits:
-        if not parts or k < 1:
-            return [], np.empty(0, np.float32)
-        wanted = k + (exclude is not None)
-        rows, scores = np.empty(0, np.int64), np.empty(0, np.float32)
-        for way in self._ways(parts):
-            rows, scores = self._extend(way, parts, wanted, rows, scores)
-        if len(rows) > wanted:
-            best = scores >= np.partition(scores, -wanted)[-wanted]
-            rows, scores = rows[best], scores[best]
-        ids = self._ids.take(rows).to_pylist()
-        order = topk.top(scores, ids, k, exclude=exclude)
-        return [ids[i] for i in order], scores[order]
+    def _search(self, parts: list[_Part], wanted: int) -> tuple[np.ndarray, np.ndarray]:
+        """The best documents for a query: as many as are wanted, and those that tie with the last of them."""
+        rows, scores, limit = _NONE, np.empty(0, np.float32), -np.inf
+        seen: set[int] = set()
+        for way in self._ways(parts, wanted) if wanted else ():
+            depth = way.depth
+            while True:
+                hits = self._searcher.search(way.query, depth, count=False).hits
+                bounds = np.array([score for score, _ in hits]) * way.factor + way.lost
+                near = [address for _, address in hits[: np.count_nonzero(bounds >= limit)]]
+                found = self._searcher.fast_field_values("n", near)
+                if new := [row for row in found if row not in seen]:
+                    seen.update(new)
+                    rows = np.append(rows, new)
+                    scores = np.append(scores, self._scores(rows[-len(new) :], parts))
+                    limit = np.partition(scores, -wanted)[-wanted] if len(scores) >= wanted else limit
+                if len(hits) < depth or bounds[-1] < limit:
+                    break
+                depth *= 2
+        best = scores >= limit
+        return rows[best], scores[best]
 
-    def _ways(self, parts: list[_Part]) -> list[_Way]:
+    def _ways(self, parts: list[_Part], wanted: int) -> Iterator[_Way]:
         """Queries that together find the best documents, each a union of terms, which Tantivy can prune.
 
         With a title T and a text X, the score is ``max(T, X) + tie breaker * min(T, X)``. Where X is not
         less, that is ``X + tie breaker * T``, the first query; else at most ``(1 + tie breaker) * T``.
         """
+        if not parts:
+            return
         *others, main = parts
         tie = self._tie_breaker
-        clauses = self._clauses(main, 1.0)
-        if tie:
-            clauses += [clause for part in others for clause in self._clauses(part, tie)]
-        factor = margin.rounding(len(clauses)) * max(self._fields[part.field].margin for part in parts)
-        lost = sum(
-            n * t.weight for p in parts for n, t in zip(p.repeated, p.found, strict=True) if not t.boost
-        )
-        rest = [(self._clauses(part, 1.0), (1 + tie) * factor) for part in others]
-        return [_Way(self._query.boolean_query(c), f, lost) for c, f in [(clauses, factor), *rest]]
+        first = [*self._clauses(main, 1.0), *(c for part in others for c in self._clauses(part, tie) if tie)]
+        factor = margin.rounding(len(first)) * max(self._fields[part.field].margin for part in parts)
+        terms = ((n, term) for part in parts for n, term in zip(part.repeated, part.found, strict=True))
+        lost = sum(n * term.weight for n, term in terms if not term.boost)
+        yield _Way(self._query.boolean_query(first), wanted + max(20, wanted // 4), factor, lost)
+        for part in others:
+            clauses = self._clauses(part, 1.0)
+            yield _Way(self._query.boolean_query(clauses), 3 * wanted, (1 + tie) * factor, lost)
 
     def _clauses(self, part: _Part, boost: float) -> list[tuple["tantivy.Occur", "tantivy.Query"]]:
         query, schema, should = self._query, self._schema, self._should
@@ -211,29 +231,6 @@ class Bm25Index:
             )
             for name, term, n in zip(part.terms, part.found, part.repeated, strict=True)
         ]
-
-    def _extend(
-        self, way: _Way, parts: list[_Part], wanted: int, rows: np.ndarray, scores: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Adds what a query finds to the candidates, until it can find none that belongs to the best."""
-        depth = wanted + max(20, wanted // 4)
-        while True:
-            found, bounds = self._candidates(way, depth)
-            limit = np.partition(scores, -wanted)[-wanted] if len(scores) >= wanted else -np.inf
-            new = np.setdiff1d(found[bounds >= limit], rows)
-            if len(new):
-                rows = np.append(rows, new)
-                scores = np.append(scores, self._scores(new, parts))
-            limit = np.partition(scores, -wanted)[-wanted] if len(scores) >= wanted else -np.inf
-            if len(found) < depth or bounds[-1] < limit:
-                return rows, scores
-            depth *= 2
-
-    def _candidates(self, way: _Way, depth: int) -> tuple[np.ndarray, np.ndarray]:
-        """Rows of Tantivy's best documents, and what the scores of each and all after it are at most."""
-        hits = self._searcher.search(way.query, depth, count=False).hits
-        rows = self._searcher.fast_field_values("n", [address for _, address in hits])
-        return np.array(rows, np.int64), np.array([score for score, _ in hits]) * way.factor + way.lost
 
     def _scores(self, rows: np.ndarray, parts: list[_Part]) -> np.ndarray:
         """Exact scores: the best field's, and the others' times the tie breaker (dis_max)."""

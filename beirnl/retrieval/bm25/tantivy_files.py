@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 TANTIVY = "tantivy"
 #: Memory after which Tantivy would begin another segment (bytes): more than what comes at once takes.
 _HEAP = 4_000_000_000
-#: A term that no text gives (control characters are no words), in JSON, and the number of a document that is none.
+#: A term that no text gives, in JSON (control characters are no words), and the number of no document.
 _SENTINEL, _NO_ROW = "\\u0001", 2**62
 
 
