@@ -184,7 +184,7 @@ def _rows(results: Any, task: Task) -> Iterator[dict[str, Any]]:
     except lost as error:
         raise StageError(
             f"a worker was killed, most often for want of memory ({_lines(error)[0]})",
-            where=f"{task.stage} {task.label}",
+            where=task.place,
             remedy=STAGES[task.stage].less_memory(task.runtime),
         ) from error
     except ray.exceptions.RayError as error:

@@ -39,10 +39,9 @@ def _watch(task: Task, ended: threading.Event) -> None:
         if now >= told + TOLD:
             told = now
             logger.warning(
-                "%s %s: Ray has lost workers and started them again (%d times); if for memory: %s; "
+                "%s: Ray has lost workers and started them again (%d times); if for memory: %s; "
                 "or free memory on their nodes",
-                task.stage,
-                task.label,
+                task.place,
                 now,
                 advice,
             )

@@ -17,6 +17,7 @@ from beirnl.store.files import disk_errors
 from beirnl.store.keys import digest
 
 MAX_DEATHS = 3  # Ray would retry a shard that kills its worker for ever
+_SEE = "see the traceback with --debug; finished units are kept"
 
 Inputs = Mapping[str, Artifact]
 
@@ -58,6 +59,11 @@ class Task:
     workspace: Path
     runtime: Runtime
     allowance: Allowance | None = None
+
+    @property
+    def place(self) -> str:
+        """Stage and label, for errors."""
+        return f"{self.stage} {self.label}"
 
     @property
     def inputs(self) -> dict[str, Artifact]:
@@ -179,33 +185,33 @@ def execute(
     Raises:
         StageError: the unit has killed its worker ``MAX_DEATHS`` times in this run, or failed otherwise.
     """
-    where = f"{task.stage} {task.label}"
     existing = Artifact(task.directory).receipt(task.unit)
     if existing:
         return existing
-    if attempts_in_run(task.directory, task.unit, task.run_id) >= MAX_DEATHS:
-        raise StageError(
-            f"unit {task.unit} has killed its worker {MAX_DEATHS} times, most often a want of memory",
-            where=where,
-            remedy=f"{stage.less_memory(task.runtime)}; the worker's log says more",
-        )
+    _refuse_deadly(stage, task)
     try:
         with disk_errors(task.directory):
             return _attempt(stage, task, load, stop or threading.Event())
     except BeirnlError as error:
         if error.where is None:
-            raise type(error)(error.what, where=where, remedy=error.remedy) from error
+            raise type(error)(error.what, where=task.place, remedy=error.remedy) from error
         raise
     except Exception as error:
         short = _is_short_of_memory(error)
         raise StageError(
             f"unit {task.unit} {'ran out of memory' if short else 'failed'}: {type(error).__name__}: {error}",
-            where=where,
+            where=task.place,
             remedy=stage.less_memory(task.runtime) if short else _SEE,
         ) from error
 
 
-_SEE = "see the traceback with --debug; finished units are kept"
+def _refuse_deadly(stage: Stage, task: Task) -> None:
+    if attempts_in_run(task.directory, task.unit, task.run_id) >= MAX_DEATHS:
+        raise StageError(
+            f"unit {task.unit} has killed its worker {MAX_DEATHS} times, most often for want of memory",
+            where=task.place,
+            remedy=f"{stage.less_memory(task.runtime)}; the worker's log says more",
+        )
 
 
 def _is_short_of_memory(error: Exception) -> bool:

@@ -120,7 +120,7 @@ def test_a_unit_that_has_killed_its_workers_is_given_up_and_says_what_to_lower(t
         execute(stage_of(lambda unit: None, name), task(tmp_path, name, workers=2), pytest.fail)
     line = str(error.value)
     assert line.startswith(
-        f"{name} set/nl: unit 0 has killed its worker 3 times, most often a want of memory"
+        f"{name} set/nl: unit 0 has killed its worker 3 times, most often for want of memory"
     )
     assert all(setting in line for setting in STAGES[name].memory) and "runtime.workers" in line
     execute(stage_of(lambda unit: None), task(tmp_path, unit=1))  # others go on
