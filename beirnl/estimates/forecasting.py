@@ -90,7 +90,7 @@ class _Forecaster:
             row = row._replace(disk=_stated(node, size), hours=None, origin=f"not known: {probe}")
             rate = None
         else:
-            rate = rates.of_probe(node.stage, probe)
+            rate, size = rates.of_probe(node.stage, probe), size._replace(terms=probe.size.terms)
             row = row._replace(memory=self._memory(node, size, probe))
         return self._timed(row, size, rate, self._like(node))
 

@@ -6,8 +6,10 @@ depends on the data has a range, whose assumptions stand here:
 
 - BM25 search skips what cannot reach the top, so that a query of a corpus of n documents takes between
   the square root of n and n (0.5 to 1 as exponent, 0.75 likeliest).
-- A graph of n vectors takes log n for a vector added or searched (Malkov and Yashunin 2018, section 4.2);
-  beyond the processor's caches up to its square.
+- An index of n documents has in proportion to n**0.65 terms (Heaps' law); what they take beside the postings
+  is measured on a small and a larger one.
+- A graph of n vectors takes log n for a vector added or searched (Malkov and Yashunin 2018, section 4.2), and
+  more as less of it is in the processor's caches: up to its cube, likeliest its square.
 - Encoders, rerankers and indexing take what the text is long. So many tokens as ``_FRAME`` bytes of text
   have are added for special tokens and what a text takes however short it is.
 """
@@ -22,6 +24,8 @@ from beirnl.cost import Range
 _FRAME = 32
 _READING = 400  # reading a vector takes as long as its products with so many queries
 _HITS = 64  # bytes of a hit while runs are merged
+_TERMS: float = 0.65 - 1  # how the terms of a document become fewer with the number of documents
+_ANALYSED = 5, 128 << 20  # bytes held for each byte of a unit's text, of so many at most
 
 
 class Size(NamedTuple):
@@ -38,6 +42,8 @@ class Size(NamedTuple):
         number: bytes of a number of a graph's vectors.
         links: neighbours of a node of a graph.
         memory: bytes that blocks of exact search may take.
+        terms: bytes that the terms of an index of one document take, for each that its postings do.
+        recalled: queries for which approximate search is compared with exact search.
     """
 
     documents: int = 0
@@ -52,6 +58,8 @@ class Size(NamedTuple):
     number: int = 2
     links: int = 16
     memory: int = 0
+    terms: float = 0.0
+    recalled: int = 0
 
 
 Counted = Literal["documents", "queries", "hits"]
@@ -112,7 +120,7 @@ def _products(size: Size) -> Range:
 
 def _graph(size: Size, nodes: float) -> Range:
     depth = math.log2(max(2, size.largest))
-    return Range(nodes * depth, nodes * depth**1.5, nodes * depth**2)
+    return Range(*(nodes * depth**power for power in (1, 2, 3)))
 
 
 def named(size: Size) -> float:
@@ -152,6 +160,34 @@ def _tokens(size: Size) -> float:
     return min(size.largest, PASSAGES_AT_ONCE) * (size.text / 4) * 12 * size.dimension
 
 
+def terms_of(small: tuple[int, int], large: tuple[int, int]) -> float:
+    """What terms take, from documents and bytes of a small index and of a larger one; see ``Size.terms``."""
+    (few, less), (many, more) = small, large
+    terms = (less / few - more / many) / max(1e-9, few**_TERMS - many**_TERMS)
+    postings = more / many - terms * many**_TERMS
+    return max(0.0, terms / postings) if postings > 0 else 0.0
+
+
+def _index(size: Size) -> float:
+    """Postings, and terms: of all units and of the whole, or of document shards alone."""
+    parts = (max(1.0, size.documents / size.units), max(1, size.documents))
+    return _bytes(size) * sum(1 + size.terms * float(documents**_TERMS) for documents in parts)
+
+
+def _shards(size: Size) -> float:
+    return _bytes(size) * (1 + size.terms * float(max(1.0, size.documents / size.units) ** _TERMS))
+
+
+def _analysed(size: Size) -> float:
+    each, most = _ANALYSED
+    return each * min(size.largest * size.text, most)
+
+
+def _recalled_runs(size: Size) -> float:
+    """Of a search of graphs: its own runs, and those of exact search for some of the queries."""
+    return _partial_runs(size) + size.hits * size.units * size.recalled / max(1, size.queries)
+
+
 def _documents(size: Size) -> float:
     return size.documents
 
@@ -161,8 +197,8 @@ def _bytes(size: Size) -> float:
 
 
 LAWS: dict[str, Law] = {
-    "index": Law("documents", "documents", _texts, _bytes),
-    "index-shards": Law("documents", "documents", _texts, _bytes),
+    "index": Law("documents", "documents", _texts, _index, _analysed),
+    "index-shards": Law("documents", "documents", _texts, _shards, _analysed),
     "search-bm25": Law("queries", "queries", lambda s: _pruned(s.queries, s.documents), _hits),
     "search-shards": Law(
         "queries",
@@ -180,7 +216,7 @@ LAWS: dict[str, Law] = {
         "documents",
         "vectors",
         lambda s: _graph(s, s.units * s.queries),
-        _partial_runs,
+        _recalled_runs,
         _search_memory,
         torch=True,
         partial=True,

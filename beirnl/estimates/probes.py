@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from beirnl.errors import BeirnlError
-from beirnl.estimates.laws import LAWS, Size
+from beirnl.estimates.laws import LAWS, Size, terms_of
 from beirnl.estimates.measuring import Measured, measure
 from beirnl.estimates.samples import SEARCH_MB, Samples
 from beirnl.estimates.sizes import Sizes, embedding_of, encoder_of, graph_of
@@ -101,7 +101,7 @@ class Prober:
         progress.finish(f"{measured.rows / max(measured.seconds, 1e-3):,.0f} rows/s")
         if node.stage in ("embed", "embed-tokens"):
             self._sizes.learn(node, _dimension(task.directory))
-        return Probe(measured, sample.size)
+        return Probe(measured, sample.size._replace(terms=_terms(node, measured)))
 
     def _run(self, task: Task) -> Measured:
         runtime = self._pipeline.experiment.runtime
@@ -136,6 +136,14 @@ class Prober:
         if isinstance(found := self.of(node), str):
             raise BeirnlError(found)
         return self._folder / self._work(node)
+
+
+def _terms(node: Node, measured: Measured) -> float:
+    """What terms take in the index that a probe has built, as far as its units tell."""
+    if node.stage not in ("index", "index-shards") or len(measured.units) < 2:
+        return 0.0
+    small, large = ((rows, written) for rows, _, written in (measured.units[0], measured.units[-1]))
+    return terms_of(small, large)
 
 
 def _dimension(folder: Path) -> int:

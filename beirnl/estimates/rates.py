@@ -13,7 +13,7 @@ from beirnl.stages import STAGES
 from beirnl.store.artifacts import REDUCE
 
 #: How far a rate may be off: that of a probe, and that of finished units.
-PROBED, FINISHED = Range(0.8, 1.0, 1.4), Range(0.9, 1.0, 1.15)
+PROBED, FINISHED = Range(0.75, 1.0, 1.5), Range(0.9, 1.0, 1.15)
 
 
 class Rate(NamedTuple):
@@ -57,12 +57,14 @@ def _ratio(law: Law, size: Size, measured: Size, seconds: float) -> Range:
 
 def of_probe(stage: str, probe: Probe) -> Rate:
     """The rate that a probe has shown."""
-    law, found = LAWS[stage], probe.measured
+    law, found, units = LAWS[stage], probe.measured, probe.measured.units
+    if STAGES[stage].reduce is None:
+        units = units[-1:]
     return Rate(
         seconds=found.seconds,
         size=law.part(probe.size, found.rows),
-        written=found.written,
-        whole=law.part(probe.size, found.all_rows),
+        written=sum(written for _, _, written in units) + found.reduced,
+        whole=law.part(probe.size, sum(rows for rows, _, _ in units)),
         reduction=found.reduction,
         margin=PROBED,
         origin="probe",
@@ -81,7 +83,7 @@ def of_finished(pipeline: Pipeline, sizes: Sizes, node: Node) -> Rate | None:
     return Rate(
         seconds=sum(receipt.seconds for receipt in receipts),
         size=size,
-        written=written(artifact.directory),
+        written=written(artifact.directory, [*receipts, *([reduced] if reduced else [])]),
         whole=size if reduced or not STAGES[node.stage].reduce else None,
         reduction=reduced.seconds if reduced else 0.0,
         margin=FINISHED,

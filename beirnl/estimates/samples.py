@@ -10,7 +10,7 @@ import pyarrow as pa
 from beirnl.estimates.laws import Size
 from beirnl.estimates.measuring import GROWTH, close
 from beirnl.estimates.sizes import Sizes, embedding_of, encoder_of
-from beirnl.estimates.texts import origin
+from beirnl.estimates.texts import POOL, origin
 from beirnl.graph import Node
 from beirnl.retrieval.vectors import vector_columns
 from beirnl.schema import CORPUS, QRELS, QUERIES, RUN, embeddings, join_title_text
@@ -18,14 +18,14 @@ from beirnl.specs import Spec
 from beirnl.stages.second import GATHERED, RERANKED_PER_UNIT
 from beirnl.store.artifacts import Artifact, PartWriter
 
-INDEXED = (1_000, 19_000)  # documents of a small index, in two units
+INDEXED = (1_000, 59_000)  # documents of a small index, in two units
 ENCODED = tuple(4 * GROWTH**n for n in range(5))  # texts, or pairs, of the units of a model
 QUERIES_ASKED = 200  # of BM25, and of a graph
 SEARCHED = 65_536, 1_000  # vectors of exact search, and queries
-NODES = 8_192  # vectors of a small graph
+NODES = 16_384  # vectors of a small graph
 PASSAGES = 256  # of late interaction
 SEARCH_MB = 96  # for blocks of a small exact search, so that there are several
-_TOPICS = 64
+_TOPICS, _SHARD = 64, 10_000  # of made-up vectors: topics, and vectors in a file
 
 Made = Callable[[Node], Path]
 
@@ -99,7 +99,7 @@ class Samples:
         if folder.is_relative_to(self._folder):
             size = size._replace(documents=min(NODES, size.documents), largest=NODES, units=1)
         spec = node.spec.model_copy(update={"recall_queries": 1, "min_recall": 0.0})
-        return Sample(inputs, size._replace(memory=SEARCH_MB << 20), spec)
+        return Sample(inputs, size._replace(memory=SEARCH_MB << 20, recalled=1), spec)
 
     def _late(self, node: Node, size: Size) -> Sample:
         inputs = {name: self._first(self._made(node.inputs[name]), PASSAGES) for name in ("rows", "queries")}
@@ -110,8 +110,9 @@ class Samples:
 
     def _gathered(self, node: Node, size: Size) -> Sample:
         corpus, counts = self._texts(origin(node, "document"), [INDEXED[1]], CORPUS)
+        depth = _depth(size)
         size = size._replace(documents=sum(counts), hits=min(size.hits, 4 * sum(counts)))
-        return Sample({"corpus": corpus, "run": self._run(node, size)}, size, node.spec)
+        return Sample({"corpus": corpus, "run": self._run(node, size.hits, depth)}, size, node.spec)
 
     def _reranked(self, node: Node, size: Size) -> Sample:
         """Units of so many pairs each; a unit of the stage is a number of queries."""
@@ -136,16 +137,18 @@ class Samples:
         return Sample(inputs, size._replace(hits=sum(ENCODED)), node.spec)
 
     def _fused(self, node: Node, size: Size) -> Sample:
+        runs, depth = len(node.inputs), _depth(size)
         size = size._replace(hits=min(size.hits, 20_000))
-        each = size._replace(hits=size.hits // len(node.inputs))
-        return Sample({name: self._run(node, each) for name in node.inputs}, size, node.spec)
+        inputs = {name: self._run(node, size.hits // runs, -(-depth // runs)) for name in node.inputs}
+        return Sample(inputs, size, node.spec)
 
     def _evaluated(self, node: Node, size: Size) -> Sample:
+        depth = _depth(size)
         size = size._replace(hits=min(size.hits, 20_000))
         queries = self._sizes.texts.sample(origin(node, "query"), QUERIES_ASKED)["id"]
         document = self._sizes.texts.sample(origin(node, "document"), 1)["id"].to_pylist()
         judged = pa.table([queries, document * len(queries), [1] * len(queries)], schema=QRELS)
-        inputs = {"run": self._run(node, size), "qrels": self._write([judged], QRELS)}
+        inputs = {"run": self._run(node, size.hits, depth), "qrels": self._write([judged], QRELS)}
         return Sample(inputs, size, node.spec)
 
     # tables -------------------------------------------------------------------------------------------------
@@ -171,20 +174,20 @@ class Samples:
         names = self._sizes.texts.sample(origin(node, "document"), rows)["id"].to_pylist()
         ids = [names[n] if n < len(names) else f"{names[n % len(names)]}+{n}" for n in range(rows)]
         table = pa.table({"row": pa.array(range(rows)), "id": ids, **vector_columns(vectors, dtype)})
-        return self._write([table], embeddings(dimension, dtype))
+        shards = [table.slice(begin, _SHARD) for begin in range(0, rows, _SHARD)]
+        return self._write(shards, embeddings(dimension, dtype))
 
     def _stored(self, node: Node) -> str:
         embedding = embedding_of(node)
         assert embedding is not None
         return encoder_of(embedding).vectors
 
-    def _run(self, node: Node, size: Size) -> Path:
-        """A run of so many hits, about as deep as the node's."""
-        queries = self._sizes.texts.sample(origin(node, "query"), size.queries)["id"]
-        documents = self._sizes.texts.sample(origin(node, "document"), size.documents)["id"]
-        depth = min(len(documents), max(1, -(-self._sizes.of(node).hits // max(1, size.queries))))
-        draw = np.random.default_rng(0)
-        asked = np.arange(max(1, min(len(queries), size.hits // depth)))
+    def _run(self, node: Node, hits: int, depth: int) -> Path:
+        """A run of about so many hits, so many for each query."""
+        queries = self._sizes.texts.sample(origin(node, "query"), -(-hits // depth))["id"]
+        documents = self._sizes.texts.sample(origin(node, "document"), POOL)["id"]
+        depth, draw = min(depth, len(documents)), np.random.default_rng(0)
+        asked = np.arange(len(queries))
         each = np.concatenate([draw.permutation(len(documents))[:depth] for _ in asked])
         of_query = queries.take(pa.array(np.repeat(asked, depth)))
         return self._write([_run(of_query, documents.take(pa.array(each)))], RUN)
@@ -215,6 +218,11 @@ class Samples:
     def _new(self) -> Path:
         self._count += 1
         return self._folder / f"input-{self._count}"
+
+
+def _depth(size: Size) -> int:
+    """Hits of a query."""
+    return max(1, -(-size.hits // max(1, size.queries)))
 
 
 def _run(queries: pa.Array, documents: pa.Array) -> pa.Table:

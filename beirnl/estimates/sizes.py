@@ -10,7 +10,7 @@ from beirnl.pipeline import Pipeline
 from beirnl.retrieval.late import LateSpec
 from beirnl.specs import EncoderSpec
 from beirnl.stages import STAGES
-from beirnl.stages.ann import AnnIndexSpec
+from beirnl.stages.ann import AnnIndexSpec, AnnSearchSpec
 from beirnl.stages.dense import EmbedSpec, stated_dimension
 from beirnl.stages.late import EmbedTokensSpec
 from beirnl.stages.searching import SearchSpec, group
@@ -39,11 +39,12 @@ class Sizes:
         read = origin(node, "document")
         lengths = self.texts.lengths(read)
         asked = origin(node, "query") if searched else None
+        queries = self._rows(asked) if asked else 0
         units = self.units(node)
         index = graph_of(node)
         return Size(
             documents=self._rows(read),
-            queries=self._rows(asked) if asked else 0,
+            queries=queries,
             hits=self._hits_of(node) if asked else 0,
             units=units,
             largest=self._largest(node, units),
@@ -53,6 +54,7 @@ class Sizes:
             dimension=self.dimension(node) or 0,
             number=_NUMBER[index.numbers] if index else 0,
             links=index.connectivity if index else 0,
+            recalled=min(queries, node.spec.recall_queries) if isinstance(node.spec, AnnSearchSpec) else 0,
             memory=self._runtime.search_memory_mb << 20,
         )
 

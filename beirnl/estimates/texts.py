@@ -11,7 +11,7 @@ from beirnl.graph import Node
 from beirnl.store.workspace import Workspace
 
 #: Most documents of which a sample is drawn: of whole shards, which divide a corpus at random.
-POOL = 20_000
+POOL = 60_000
 _COLUMNS = ["row", "id", "title", "text"]
 _MADE_OF = {
     "document": ("corpus", "index", "passages", "rows", "run", "run-0"),
