@@ -45,6 +45,22 @@ def model_path(ref: ModelRef) -> Path:
     raise ValueError(f"not a model source: {ref.source!r}")
 
 
+def local_path(ref: ModelRef) -> Path | None:
+    """The folder with a model's weights, if it is there; nothing is prepared or downloaded."""
+    origin, _, place = ref.source.partition(":")
+    if origin == "hub":
+        from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import LocalEntryNotFoundError
+
+        revision = None if ref.revision == "unpinned" else ref.revision
+        try:
+            return Path(snapshot_download(place, revision=revision, local_files_only=True))
+        except LocalEntryNotFoundError:
+            return None
+    folder = _prepared_folder(ref, place) if origin == "package" else Path(place)
+    return folder if folder.is_dir() else None
+
+
 def folder_digest(folder: Path) -> str:
     """Digest of the names and contents of a folder's files, hidden ones left out.
 
@@ -92,9 +108,13 @@ def _write_digests(known: dict[str, list[Any]]) -> None:
         Path(file.name).replace(target)
 
 
+def _prepared_folder(ref: ModelRef, requirement: str) -> Path:
+    return cache_directory() / f"{requirement.replace('==', '-')}-{ref.recipe}"
+
+
 def _prepared(ref: ModelRef, requirement: str) -> Path:
     """The folder that a recipe made of a package; made now, once, if it is not there."""
-    folder = cache_directory() / f"{requirement.replace('==', '-')}-{ref.recipe}"
+    folder = _prepared_folder(ref, requirement)
     if folder.is_dir():
         return folder
     from filelock import FileLock
