@@ -10,8 +10,7 @@ from beirnl.config import Experiment
 from beirnl.cost import amount
 from beirnl.errors import BudgetError, ConfigError, nearest
 from beirnl.executors import Executor
-from beirnl.graph import Graph, Node, build_graph
-from beirnl.graph.expected import check
+from beirnl.graph import Graph, Node, build_graph, check_sizes
 from beirnl.progress import Progress, Silent, watched
 from beirnl.spending import Spending
 from beirnl.stages import STAGES, Stage
@@ -73,8 +72,8 @@ class Pipeline:
         return list(known.values())
 
     def check(self, nodes: Iterable[Node]) -> None:
-        """Refuse nodes that are known to be too large; see :func:`beirnl.graph.expected.check`."""
-        check([status.node for status in self.plan(nodes) if status.state != "done"], self.workspace)
+        """Refuse nodes that are known to be too large; see :func:`beirnl.graph.check_sizes`."""
+        check_sizes([status.node for status in self.plan(nodes) if status.state != "done"], self.workspace)
 
     def finished(self) -> set[str]:
         """Keys of the nodes that are done."""
@@ -135,9 +134,9 @@ class Pipeline:
 
         Raises:
             BudgetError: what the experiment may cost is spent.
-            ConfigError: ``only`` names no stage, or a relative workspace is to be used by several nodes; or
-                as :meth:`check`.
-            StoreError: another run holds the workspace; or as :meth:`check`.
+            ConfigError: ``only`` names no stage, or a relative workspace is to be used by several nodes.
+            StoreError: another run holds the workspace.
+            ConfigError, StoreError: as :meth:`check`.
         """
         wanted = self.wanted(only) if nodes is None else nodes
         machines = executor.nodes()
@@ -223,8 +222,7 @@ class Pipeline:
             self.progress.advance(receipt.rows_in, receipt.seconds)
 
         def partly() -> int:
-            folders = [node.artifact(self.workspace).directory for node in group]
-            return sum(rows_in_flight(folder, run_id) for folder in folders)
+            return sum(rows_in_flight(n.artifact(self.workspace).directory, run_id) for n in group)
 
         for allowance in self._allowances(stage, group[0]):
             tasks = [task for node in group for task in self._pending(node, run_id, allowance)]
@@ -245,7 +243,7 @@ class Pipeline:
         units = killed_units(node.artifact(self.workspace))
         if units:
             listed = f"{'units' if len(units) > 1 else 'unit'} {', '.join(map(str, units[:_NAMED]))}"
-            advice = stage.less_memory(self.experiment.runtime)
+            advice = stage.less_memory(self.experiment.runtime.workers)
             self.progress.say(
                 f"{node.stage} {node.label}: an earlier run was killed at {listed}; if for memory: {advice}"
             )
@@ -275,8 +273,7 @@ class Pipeline:
 
     def _pending(self, node: Node, run_id: str, allowance: Allowance | None = None) -> list[Task]:
         committed = node.artifact(self.workspace).committed()
-        units = range(self._units(node))
-        pending = [unit for unit in units if f"{unit:05d}.json" not in committed]
+        pending = [unit for unit in range(self._units(node)) if f"{unit:05d}.json" not in committed]
         return [self._task(node, unit, run_id, allowance) for unit in pending]
 
     def _task(self, node: Node, unit: int, run_id: str, allowance: Allowance | None = None) -> Task:

@@ -48,13 +48,14 @@ def plan(
 
 def _show_cost(experiment: "Experiment") -> None:
     """What the translation will take."""
-    from beirnl import cost, estimating
+    from beirnl import cost
+    from beirnl.estimates import translations
     from beirnl.pipeline import Pipeline
 
     with progress_of_terminal() as progress:
         pipeline = Pipeline.of(experiment, progress)
-        _import(pipeline, estimating.sources(pipeline))
-        found = estimating.forecast(pipeline)
+        _import(pipeline, translations.sources(pipeline))
+        found = translations.forecast(pipeline)
     console().print(cost.table(found.rows, found.currency))
     for line in found.notes:
         print(line)

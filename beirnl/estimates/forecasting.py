@@ -11,10 +11,11 @@ from beirnl.estimates.laws import LAWS, Size
 from beirnl.estimates.probes import Probe, Prober
 from beirnl.estimates.rates import Rate
 from beirnl.estimates.sizes import Sizes, embedding_of
+from beirnl.estimates.weights import weights_of
 from beirnl.graph import Node
 from beirnl.pipeline import Pipeline, Status
-from beirnl.stages import STAGES
 from beirnl.stages.ann import AnnSearchSpec
+from beirnl.stages.dense import EmbedSpec, embedded_bytes, journalled_bytes
 from beirnl.stages.searching import SearchSpec
 
 #: Workers that run together share caches and memory; a probe runs alone.
@@ -31,7 +32,8 @@ class Row(NamedTuple):
         rows, counted: of the whole artifact, as its receipts will count them, and what they are.
         workers: how many will be at it together.
         disk: bytes still to be written; None where not known.
-        memory: bytes per worker, mapped files not counted; None where not known, or done.
+        memory: bytes per worker, mapped files not counted; of a model that cannot be probed those of its
+            weights. None where not known, or done.
         hours: still to be run; None where not known.
         origin: how it is known.
     """
@@ -86,9 +88,10 @@ class _Forecaster:
             return row
         probe = self._prober.of(node)
         size = self._sizes.of(node)  # a probe tells the dimension
+        rate = None
         if isinstance(probe, str):
             row = row._replace(disk=_stated(node, size), hours=None, origin=f"not known: {probe}")
-            rate = None
+            row = row._replace(memory=weights_of(node))
         else:
             rate, size = rates.of_probe(node.stage, probe), size._replace(terms=probe.size.terms)
             row = row._replace(memory=self._memory(node, size, probe))
@@ -140,6 +143,8 @@ class _Forecaster:
 
 
 def _stated(node: Node, size: Size) -> float | None:
-    """Bytes that vectors take, where their dimension is known without the model."""
-    least = STAGES[node.stage].least_bytes
-    return least(node.spec, size.documents) if least else None
+    """Bytes that vectors take, also in the journal, where their dimension is known without the model."""
+    if not isinstance(node.spec, EmbedSpec):
+        return None
+    vectors = embedded_bytes(node.spec, size.documents)
+    return None if vectors is None else vectors + journalled_bytes(node.spec, size.documents)

@@ -20,12 +20,12 @@ def this_machine(workspace: Path) -> Machine:
     return Machine(min(int(total) << 10, *_limits()), free_bytes(workspace))
 
 
-def _limits() -> Iterator[int]:
+def _limits(groups: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")) -> Iterator[int]:
     """What the control groups of this process may take, of version 2 (``0::/path``) or 1."""
-    for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines():
+    for line in groups.read_text(encoding="utf-8").splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers in ("", "memory"):
-            folder = Path("/sys/fs/cgroup", controllers, path.lstrip("/"))
+            folder = Path(root, controllers, path.lstrip("/"))
             name = "memory.limit_in_bytes" if controllers else "memory.max"
             for place in (folder, *folder.parents):
                 limit = (place / name).read_text(encoding="ascii") if (place / name).is_file() else ""

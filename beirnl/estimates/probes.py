@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 
 from beirnl.errors import BeirnlError
 from beirnl.estimates.laws import LAWS, Size, terms_of
+from beirnl.estimates.machine import this_machine
 from beirnl.estimates.measuring import Measured, measure
 from beirnl.estimates.samples import SEARCH_MB, Samples
 from beirnl.estimates.sizes import Sizes, embedding_of, encoder_of, graph_of
+from beirnl.estimates.weights import weights_of
 from beirnl.graph import Node
 from beirnl.pipeline import Pipeline
 from beirnl.stages import STAGES
@@ -82,6 +84,8 @@ class Prober:
         encoder = getattr(node.spec, "encoder", None)
         if getattr(encoder, "is_remote", False):
             return "it is asked of an API"
+        if (weights_of(node) or 0) > this_machine(self._folder).memory:
+            return "its weights do not fit into the memory of this machine"
         if node.stage in _OF_VECTORS and not self._sizes.dimension(node):
             return "how many numbers a vector has"
         return ""

@@ -6,6 +6,7 @@ from beirnl.errors import BeirnlError, ConfigError, StoreError
 from beirnl.estimates.forecasting import Row
 from beirnl.estimates.machine import Machine
 from beirnl.estimates.rendering import size_text
+from beirnl.stages import STAGES
 
 #: How less of the disk is taken, by the stage that takes most of it.
 _SMALLER = {
@@ -13,15 +14,6 @@ _SMALLER = {
     "embed": 'give the dense systems vectors = "float16" or "int8", or dimensions',
     "ann-index": 'give the dense systems vectors = "float16" or "int8", or search = "exact"',
     "embed-tokens": 'give the late systems first = "BM25", so that they keep no vectors',
-}
-#: How a worker takes less memory.
-_LESS = {
-    "search-exact": "lower search_memory_mb under [runtime]",
-    "search-ann": "lower search_memory_mb under [runtime]",
-    "ann-index": 'set ann = { numbers = "i8" } or a lower connectivity',
-    "embed": "lower batch_size, or choose a smaller model or dtype",
-    "embed-tokens": "lower batch_size, or choose a smaller model or dtype",
-    "rerank": "lower batch_size, or choose a smaller model or dtype",
 }
 
 
@@ -49,7 +41,7 @@ def _memory(rows: Sequence[Row], machine: Machine, where: object) -> BeirnlError
         f"{size_text(worst.memory)}{together if worst.workers > 1 else ''}, and this machine has "
         f"{size_text(machine.memory)} of memory",
         where=where,
-        remedy=fewer + _LESS.get(worst.node.stage, "run it on a machine with more memory"),
+        remedy=fewer + STAGES[worst.node.stage].less_memory(1),
     )
 
 

@@ -185,7 +185,7 @@ def _rows(results: Any, task: Task) -> Iterator[dict[str, Any]]:
         raise StageError(
             f"a worker was killed, most often for want of memory ({_lines(error)[0]})",
             where=task.place,
-            remedy=STAGES[task.stage].less_memory(task.runtime),
+            remedy=STAGES[task.stage].less_memory(task.runtime.workers),
         ) from error
     except ray.exceptions.RayError as error:
         raise ClusterError(

@@ -32,7 +32,7 @@ def restarts_told(task: Task) -> Iterator[None]:
 
 
 def _watch(task: Task, ended: threading.Event) -> None:
-    advice = STAGES[task.stage].less_memory(task.runtime)
+    advice = STAGES[task.stage].less_memory(task.runtime.workers)
     before, told = restarts(), 0
     while not ended.wait(LOOK):
         now = restarts() - before

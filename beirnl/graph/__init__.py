@@ -6,12 +6,13 @@ from contextlib import contextmanager
 from beirnl.config import Experiment
 from beirnl.errors import ConfigError
 from beirnl.evaluation import measures
+from beirnl.graph.expected import check_sizes
 from beirnl.graph.nodes import Evaluation, Graph, Node, Translation, back_version
 from beirnl.graph.systems import add_systems
 from beirnl.graph.texts import add_parallel, variants
 from beirnl.store.workspace import Workspace
 
-__all__ = ["Evaluation", "Graph", "Node", "Translation", "back_version", "build_graph"]
+__all__ = ["Evaluation", "Graph", "Node", "Translation", "back_version", "build_graph", "check_sizes"]
 
 
 def build_graph(experiment: Experiment, workspace: Workspace) -> Graph:

@@ -67,7 +67,7 @@ def expected_inputs(
     return inputs if inputs and len(inputs) == len(found) else None
 
 
-def check(nodes: Iterable[Node], workspace: Workspace) -> None:
+def check_sizes(nodes: Iterable[Node], workspace: Workspace) -> None:
     """Refuse what the rows that are known show to be too large, before anything of it is made.
 
     Args:
@@ -85,7 +85,8 @@ def check(nodes: Iterable[Node], workspace: Workspace) -> None:
         if inputs and stage.check:
             stage.check(node.spec, inputs, node.label)
         if inputs and stage.least_bytes:
-            least += stage.least_bytes(node.spec, inputs["rows"].rows) or 0.0
+            left = 1 - len(node.artifact(workspace).committed()) / max(1, stage.units(node.spec, inputs))
+            least += left * (stage.least_bytes(node.spec, inputs["rows"].rows) or 0.0)
     if least > (free := free_bytes(workspace.root)):
         raise StoreError(
             f"the vectors to be made take {least / 1e9:,.1f} GB and the disk has {free / 1e9:,.1f} GB free",

@@ -46,17 +46,16 @@ def model_path(ref: ModelRef) -> Path:
 
 
 def folder_at_hand(ref: ModelRef) -> Path | None:
-    """The folder of a model that comes as one, or that the hub's cache has; nothing is made or downloaded."""
+    """The folder of a model that is on this machine; nothing is prepared or downloaded."""
     origin, _, place = ref.source.partition(":")
-    if origin == "path":
-        return Path(place)
-    if origin != "hub":
-        return None
-    from huggingface_hub import try_to_load_from_cache
+    if origin == "hub":
+        from huggingface_hub import try_to_load_from_cache
 
-    revision = None if ref.revision == "unpinned" else ref.revision
-    found = try_to_load_from_cache(place, "config.json", revision=revision)
-    return Path(found).parent if isinstance(found, str) else None
+        revision = None if ref.revision == "unpinned" else ref.revision
+        found = try_to_load_from_cache(place, "config.json", revision=revision)
+        return Path(found).parent if isinstance(found, str) else None
+    folder = _prepared_folder(ref, place) if origin == "package" else Path(place)
+    return folder if folder.is_dir() else None
 
 
 def folder_digest(folder: Path) -> str:
@@ -106,9 +105,13 @@ def _write_digests(known: dict[str, list[Any]]) -> None:
         Path(file.name).replace(target)
 
 
+def _prepared_folder(ref: ModelRef, requirement: str) -> Path:
+    return cache_directory() / f"{requirement.replace('==', '-')}-{ref.recipe}"
+
+
 def _prepared(ref: ModelRef, requirement: str) -> Path:
     """The folder that a recipe made of a package; made now, once, if it is not there."""
-    folder = cache_directory() / f"{requirement.replace('==', '-')}-{ref.recipe}"
+    folder = _prepared_folder(ref, requirement)
     if folder.is_dir():
         return folder
     from filelock import FileLock

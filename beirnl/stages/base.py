@@ -159,9 +159,9 @@ class Stage:
         folders = {name: str(path) for name, path in task.input_directories.items()}
         return digest([getattr(self.load, "__qualname__", ""), self.pool(task.spec, folders)])
 
-    def less_memory(self, runtime: Runtime) -> str:
+    def less_memory(self, workers: int) -> str:
         """What to do where memory runs out."""
-        settings = [*self.memory, *(["runtime.workers"] if runtime.workers > 1 else [])]
+        settings = [*self.memory, *(["runtime.workers"] if workers > 1 else [])]
         if not settings:
             return "give a worker more memory"
         listed = f"{', '.join(settings[:-1])} or {settings[-1]}" if len(settings) > 1 else settings[0]
@@ -201,7 +201,7 @@ def execute(
         raise StageError(
             f"unit {task.unit} {'ran out of memory' if short else 'failed'}: {type(error).__name__}: {error}",
             where=task.place,
-            remedy=stage.less_memory(task.runtime) if short else _SEE,
+            remedy=stage.less_memory(task.runtime.workers) if short else _SEE,
         ) from error
 
 
@@ -210,7 +210,7 @@ def _refuse_deadly(stage: Stage, task: Task) -> None:
         raise StageError(
             f"unit {task.unit} has killed its worker {MAX_DEATHS} times, most often for want of memory",
             where=task.place,
-            remedy=f"{stage.less_memory(task.runtime)}; the worker's log says more",
+            remedy=f"{stage.less_memory(task.runtime.workers)}; the worker's log says more",
         )
 
 

@@ -59,14 +59,16 @@ def stated_dimension(encoder: EncoderSpec) -> int | None:
 
 
 def embedded_bytes(spec: EmbedSpec, rows: int) -> float | None:
-    """What the vectors of so many texts take at least, and in the journal where an API is asked; None where
-    neither the spec nor the registry tells their dimension."""
+    """What the vectors of so many texts take; None where nothing tells their dimension beforehand."""
     encoder = spec.encoder
-    dimension = stated_dimension(encoder)
-    if dimension is None:
-        return None
     number = _BYTES["float32" if spec.kind == "query" and encoder.vectors == "int8" else encoder.vectors]
-    return rows * dimension * (number + (_JOURNALLED if encoder.is_remote else 0))
+    dimension = stated_dimension(encoder)
+    return rows * dimension * number if dimension else None
+
+
+def journalled_bytes(spec: EmbedSpec, rows: int) -> float:
+    """What vectors that an API is asked for take in the journal, as far as they are not there."""
+    return rows * (stated_dimension(spec.encoder) or 0) * _JOURNALLED if spec.encoder.is_remote else 0.0
 
 
 def load_embedder(task: Task) -> object:

@@ -24,7 +24,7 @@ from translating import (
     write_set,
 )
 
-from beirnl import estimating
+from beirnl.estimates import translations as estimating
 from beirnl.config import load_experiment
 from beirnl.cost import amount
 from beirnl.errors import BudgetError

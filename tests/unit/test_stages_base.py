@@ -47,11 +47,10 @@ def test_every_setting_that_is_named_exists(stage):
 
 
 def test_the_settings_of_the_stage_and_fewer_workers_are_named():
-    one, two = Runtime(), Runtime(workers=2)
-    assert STAGES["import-qrels"].less_memory(one) == "give a worker more memory"
-    assert STAGES["import-qrels"].less_memory(two) == "lower runtime.workers, or give a worker more memory"
-    assert "lower runtime.search_memory_mb, or" in STAGES["search-exact"].less_memory(one)
-    assert "batch_tokens, batch_size, max_tokens or runtime.workers, or" in STAGES["embed"].less_memory(two)
+    assert STAGES["import-qrels"].less_memory(1) == "give a worker more memory"
+    assert STAGES["import-qrels"].less_memory(2) == "lower runtime.workers, or give a worker more memory"
+    assert "lower runtime.search_memory_mb, or" in STAGES["search-exact"].less_memory(1)
+    assert "batch_tokens, batch_size, max_tokens or runtime.workers, or" in STAGES["embed"].less_memory(2)
 
 
 def from_torch(unit):

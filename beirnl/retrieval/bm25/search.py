@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -191,7 +191,7 @@ class Bm25Index:
                 hits = self._searcher.search(way.query, depth, count=False).hits
                 bounds = np.array([score for score, _ in hits]) * way.factor + way.lost
                 near = [address for _, address in hits[: np.count_nonzero(bounds >= limit)]]
-                found = self._searcher.fast_field_values("n", near)
+                found: list[Any] = self._searcher.fast_field_values("n", near)
                 if new := [row for row in found if row not in seen]:
                     seen.update(new)
                     rows = np.append(rows, new)
