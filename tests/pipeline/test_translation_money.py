@@ -24,10 +24,10 @@ from translating import (
     write_set,
 )
 
-from beirnl.estimates import translations as estimating
 from beirnl.config import load_experiment
 from beirnl.cost import amount
 from beirnl.errors import BudgetError
+from beirnl.estimates import translations as estimating
 from beirnl.executors.local import LocalExecutor
 from beirnl.graph import build_graph
 from beirnl.llm.local import counter
