@@ -35,7 +35,8 @@ def margin(field: str, segments: Sequence[SegmentStats], exact: np.ndarray, long
 
     - A block's bound is the pair of frequency and length that was best by the mean length of its segment.
       By another mean, another pair may be better, by the ratio of the means at most.
-    - A list's bound holds for lengths that are not rounded; norms keep eight ninths of a length.
+    - A list's bound is the gain of an endless document of that one word. A norm's length is rounded down, so
+      that a long document of one word can gain more.
     - Other parameters, or another mean, change a term's gain by ``(tf + a) / (tf + c)``, monotone in tf.
 
     Args:
@@ -50,10 +51,11 @@ def margin(field: str, segments: Sequence[SegmentStats], exact: np.ndarray, long
         return 1.0
     mean = sum(segment.tokens[field] for segment in segments) / documents
     blocks = max(max(own / mean, mean / own) for own in means)
-    lists = (1 + K1 * B / mean) / (1 + K1 * B * 8 / 9 / mean)
     here = slice(1, longest + 1)
-    scores = (1 + saturation(mean)[here]) / (1 + exact[here])
-    return float(max(blocks, lists) * max(scores.max(initial=1.0), 1.0))
+    theirs, longest_of = saturation(mean)[here], LENGTHS[2 : longest + 2] - 1
+    lists = (1 + K1 * B / mean) / (1 + theirs / longest_of)
+    scores = (1 + theirs) / (1 + exact[here])
+    return float(max(blocks, lists.max(initial=1.0)) * scores.max(initial=1.0))
 
 
 def rounding(clauses: int) -> float:

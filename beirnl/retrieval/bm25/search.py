@@ -33,7 +33,7 @@ class _Term(NamedTuple):
     Attributes:
         number: its place in the forward index.
         weight: its idf.
-        boost: what Tantivy's score of it is multiplied by to be that of Lucene.
+        boost: what Tantivy's score of it is multiplied by to be that of Lucene, or more: with the margin.
     """
 
     number: int
@@ -61,13 +61,13 @@ class _Field:
         self.documents = whole.fields[name].documents
         self._saturation = margin.saturation(whole.fields[name].mean, spec.k1, spec.b)
         longest = int(forward.norms.max(initial=0))
-        self.margin = margin.margin(name, own.segments, self._saturation, longest)
+        self._margin = margin.margin(name, own.segments, self._saturation, longest)
 
     def term(self, number: int, frequency: int) -> _Term:
         """What a search needs of a term that is in so many documents of the whole."""
         weight = idf(self.documents, frequency)
         theirs = margin.idf(self._tantivy, int(self.forward.counts[number])) * (1 + margin.K1)
-        return _Term(number, weight, weight / theirs if theirs else 0.0)
+        return _Term(number, weight, weight * self._margin / theirs if theirs else 0.0)
 
     def scores(self, rows: np.ndarray, part: _Part) -> np.ndarray:
         """Exact scores of documents, float64."""
@@ -214,7 +214,7 @@ class Bm25Index:
         *others, main = parts
         tie = self._tie_breaker
         first = [*self._clauses(main, 1.0), *(c for part in others for c in self._clauses(part, tie) if tie)]
-        factor = margin.rounding(len(first)) * max(self._fields[part.field].margin for part in parts)
+        factor = margin.rounding(len(first))
         terms = ((n, term) for part in parts for n, term in zip(part.repeated, part.found, strict=True))
         lost = sum(n * term.weight for n, term in terms if not term.boost)
         yield _Way(self._query.boolean_query(first), wanted + max(20, wanted // 4), factor, lost)
