@@ -23,6 +23,7 @@ from beirnl.cost import Range
 
 _FRAME = 32
 _READING = 400  # reading a vector takes as long as its products with so many queries
+_FILE = 100  # what a file of a run takes beside its hits, in hits
 _HITS = 64  # bytes of a hit while runs are merged
 _TERMS: float = 0.65 - 1  # how the terms of a document become fewer with the number of documents
 _ANALYSED = 5, 128 << 20  # bytes held for each byte of a unit's text, of so many at most
@@ -99,7 +100,8 @@ class Law:
             units = max(1, round(size.units * share))
             return size._replace(documents=round(size.documents * share), units=units)
         counted = round(getattr(size, self.counts) * share)
-        return size._replace(**{"hits": round(size.hits * share), self.counts: counted})
+        units = max(1, round(size.units * share))
+        return size._replace(**{"units": units, "hits": round(size.hits * share), self.counts: counted})
 
 
 def _texts(size: Size) -> Range:
@@ -129,11 +131,11 @@ def named(size: Size) -> float:
 
 
 def _hits(size: Size) -> float:
-    return size.hits
+    return size.hits + _FILE * size.units
 
 
 def _partial_runs(size: Size) -> float:
-    return size.hits * (size.units + 1)
+    return (size.hits + _FILE) * (size.units + 1)
 
 
 def _search_memory(size: Size) -> float:

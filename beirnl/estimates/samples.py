@@ -60,7 +60,8 @@ class Samples:
 
     def _indexed(self, node: Node, size: Size) -> Sample:
         rows, counts = self._texts(origin(node, "document"), INDEXED, CORPUS)
-        return Sample({"rows": rows}, size._replace(documents=sum(counts), largest=max(counts)), node.spec)
+        size = size._replace(documents=sum(counts), largest=max(counts), units=1)
+        return Sample({"rows": rows}, size, node.spec)
 
     def _found(self, node: Node, size: Size) -> Sample:
         """A search of an index that has been made, or of the small one."""
@@ -69,12 +70,15 @@ class Samples:
         folder = self._made(index)
         size = size._replace(queries=sum(counts), hits=sum(counts) * size.hits // max(1, size.queries))
         if folder.is_relative_to(self._folder):
-            size = size._replace(documents=min(sum(INDEXED), size.documents), units=1)
+            size = size._replace(documents=min(sum(INDEXED), size.documents))
+        if folder.is_relative_to(self._folder) or node.stage == "search-bm25":
+            size = size._replace(units=1)
         return Sample({"index": folder, "queries": rows}, size, node.spec)
 
     def _encoded(self, node: Node, size: Size) -> Sample:
         rows, counts = self._texts(node.inputs["rows"], ENCODED, CORPUS)
-        return Sample({"rows": rows}, size._replace(documents=sum(counts), largest=max(counts)), node.spec)
+        size = size._replace(documents=sum(counts), largest=max(counts), units=len(counts))
+        return Sample({"rows": rows}, size, node.spec)
 
     def _products(self, node: Node, size: Size) -> Sample:
         documents, queries = min(SEARCHED[0], size.documents), min(SEARCHED[1], size.queries)
@@ -134,7 +138,7 @@ class Samples:
             "run": self._write([pa.concat_tables(runs)], RUN),
             "passages": self._arrow(pa.table([found["id"], pa.array(passages)], schema=GATHERED)),
         }
-        return Sample(inputs, size._replace(hits=sum(ENCODED)), node.spec)
+        return Sample(inputs, size._replace(hits=sum(ENCODED), units=len(ENCODED)), node.spec)
 
     def _fused(self, node: Node, size: Size) -> Sample:
         runs, depth = len(node.inputs), _depth(size)
