@@ -248,6 +248,9 @@ def batches(
 ) -> Iterator[list[int]]:
     """Places in batches, longest first; equal lengths in the order of their texts.
 
+    A batch ends before its padding would be as much as another text, its longest. Among many texts that
+    hardly ever is so; among few their lengths lie far apart, and full batches would be a tenth padding.
+
     Args:
         lengths: tokens of each text.
         texts: what makes the order of equal lengths the same for every order of the input.
@@ -255,13 +258,20 @@ def batches(
         budget: most tokens in a batch, padding included; one text may have more. None: no budget.
         limit: a text is read no further than this many tokens.
     """
-    order = sorted(range(len(lengths)), key=lambda place: (-lengths[place], texts[place]))
-    start = 0
-    while start < len(order):
-        longest = max(1, min(lengths[order[start]], limit or lengths[order[start]]))
-        count = min(size, max(1, budget // longest)) if budget else size
-        yield order[start : start + count]
-        start += count
+    read = [min(length, limit) if limit else length for length in lengths]
+    batch: list[int] = []
+    longest = padding = 0
+    for place in sorted(range(len(lengths)), key=lambda place: (-lengths[place], texts[place])):
+        padding += longest - read[place]
+        most = min(size, max(1, budget // max(1, longest))) if budget else size
+        if batch and (len(batch) >= most or padding >= longest):
+            yield batch
+            batch = []
+        if not batch:
+            longest, padding = read[place], 0
+        batch.append(place)
+    if batch:
+        yield batch
 
 
 def clip(text: str, limit: int | None, lengths: Callable[[Sequence[str]], list[int]]) -> str:

@@ -52,7 +52,7 @@ STAGES: dict[str, Stage] = {
         Stage("search-shards", 1, bm25.search_shard, bm25.searched_shards, reduce=bm25.merge_shards),
         Stage(
             "embed",
-            1,
+            2,
             dense.embed,
             text.shards,
             load=dense.load_embedder,
@@ -82,7 +82,7 @@ STAGES: dict[str, Stage] = {
         ),
         Stage(
             "embed-tokens",
-            1,
+            2,
             late.embed_tokens,
             text.shards,
             load=late.load_token_embedder,
@@ -94,7 +94,7 @@ STAGES: dict[str, Stage] = {
         Stage("gather", 1, second.gather, second.gather_units, memory=("depth",)),
         Stage(
             "rerank",
-            2,
+            3,
             second.rerank,
             second.rerank_units,
             load=second.load_second_stage,

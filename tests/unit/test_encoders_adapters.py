@@ -181,7 +181,21 @@ def test_batches_hold_no_more_tokens_than_their_budget_with_padding():
     lengths, texts = [3, 50, 9, 9, 1, 20], list("abcdef")
     found = list(batches(lengths, texts, 3, budget=27, limit=20))
     assert found == [[1], [5], [2, 3, 0], [4]]
-    assert list(batches(lengths, texts, 6)) == [[1, 5, 2, 3, 0, 4]]
+    assert list(batches(lengths, texts, 6, limit=9)) == [[1, 5, 2, 3, 0], [4]]
+
+
+def test_the_padding_of_a_batch_is_less_than_its_longest_text():
+    draw = np.random.default_rng(5)
+    lengths = np.minimum(draw.lognormal(3.7, 0.5, 300), 90).astype(int)
+    found = list(batches(lengths.tolist(), list(range(300)), 8))
+    assert sorted(place for batch in found for place in batch) == list(range(300))
+    for batch, following in zip(found, [*found[1:], [None]], strict=True):
+        of_batch = lengths[batch]
+        assert of_batch[0] * len(batch) - of_batch.sum() < of_batch[0]
+        if following != [None]:  # and one more would be too many, or too much padding
+            more = [*of_batch, lengths[following[0]]]
+            assert len(more) > 8 or of_batch[0] * len(more) - sum(more) >= of_batch[0]
+    assert list(batches([7] * 20, list(range(20)), 8)) == [list(range(n, min(n + 8, 20))) for n in (0, 8, 16)]
 
 
 def test_a_token_budget_changes_no_vector(folders):
@@ -207,7 +221,7 @@ def test_a_batch_that_does_not_fit_says_what_to_lower(folders, monkeypatch):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(encoder._backend, "_forward", full)
-    with pytest.raises(EngineError, match=r"batch of 4 texts does not fit.*lower batch_size"):
+    with pytest.raises(EngineError, match=r"batch of \d texts does not fit.*lower batch_size"):
         encoder.encode(TEXTS, "document")
 
 

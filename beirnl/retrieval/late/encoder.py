@@ -60,8 +60,9 @@ class LateEncoder:
 
     def batches(self, texts: Sequence[str], kind: Kind) -> Iterator[tuple[list[str], list[np.ndarray]]]:
         """Distinct texts with their vectors, batch after batch, longest first; as :meth:`encode`."""
-        shorter = [clip(text, self._limit(kind), self._count) for text in texts]
-        for batch in batches(self._count(shorter), shorter, self._spec.batch_size):
+        limit = self._limit(kind)
+        shorter = [clip(text, limit, self._count) for text in texts]
+        for batch in batches(self._count(shorter), shorter, self._spec.batch_size, limit=limit):
             vectors = self._embed([shorter[place] for place in batch], kind)
             yield [texts[place] for place in batch], vectors
 
