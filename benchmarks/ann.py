@@ -1,19 +1,21 @@
 """Approximate search against plain USearch with the same parameters, and its recall against exact search.
 
-python benchmarks/ann.py [--rows 1000000] [--queries 2000] [--depth 100] [--threads 2] [--expansions 256 512]
+python benchmarks/ann.py [--rows 1000000] [--queries 2000] [--depth 100] [--threads 2] [--expansions 256]
 
-Vectors are clustered (``vectors.py``). Each builds by one thread: USearch from an array in memory into a
-file; this project from Parquet files into a unit, with identifiers and the embedded vectors. Each then
-searches its mapped file: USearch for keys, this project for hits with exact scores, which give the recall.
+Vectors are clustered (``vectors.py``), and divided into units as the stage divides them. Each unit is built
+by one thread, ``--threads`` of them at once: by USearch from an array in memory into a file; by this project
+from Parquet files into a unit, with identifiers and the embedded vectors. Each then searches its mapped files:
+USearch for keys, unit by unit, the best of which numpy keeps; this project for a run with exact scores.
 """
 
 import argparse
+import shutil
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +24,10 @@ import vectors as generator
 from usearch.index import Index
 
 from beirnl.retrieval.ann import AnnIndex, build, recalls
+from beirnl.retrieval.topk import merge_each
 from beirnl.retrieval.vectors import VectorFiles
-from beirnl.stages.ann import AnnIndexSpec, AnnSearchSpec, recall_of
+from beirnl.stages.ann import VECTORS_PER_INDEX, AnnIndexSpec, AnnSearchSpec, recall_of
+from beirnl.stages.searching import group
 
 SPEED, RECALL = 0.9, 0.99  # what is asked
 Times = tuple[float, float]
@@ -36,27 +40,93 @@ def seconds(work: Callable[[], object]) -> Times:
     return time.perf_counter() - begin, time.process_time() - cpu
 
 
-def plain_build(files: VectorFiles, path: Path, spec: AnnIndexSpec) -> Callable[[], object]:
-    (block,) = files.blocks(files.rows)
-    keys = np.arange(files.rows, dtype=np.uint64)
+class Contest:
+    """Both contestants on the same vectors and queries."""
 
-    def work() -> None:
-        index = Index(
-            ndim=files.dimension,
-            metric="ip",
-            dtype=spec.numbers,
-            connectivity=spec.connectivity,
-            expansion_add=spec.expansion_add,
+    def __init__(self, folder: Path, given: argparse.Namespace) -> None:
+        self.folder, self.given = folder, given
+        self.spec = AnnIndexSpec(
+            numbers=given.numbers, connectivity=given.connectivity, expansion_add=given.expansion_add
         )
-        index.add(keys, block.vectors, threads=1)
-        index.save(str(path))
+        clusters = generator.Clusters(given.dimension)
+        self.queries = clusters.queries(given.queries)
+        self.names = pa.array([f"q{n}" for n in range(given.queries)])
+        paths = sorted((folder / "files").glob("*.parquet"))
+        if not paths:
+            paths = generator.write(folder / "files", clusters, given.rows)
+        units = min(len(paths), -(-given.rows // given.unit))
+        self.units = [
+            VectorFiles([paths[place] for place in group(number, units, len(paths))])
+            for number in range(units)
+        ]
 
-    return work
+    def plain_build(self) -> Times:
+        """All units; the vectors are in memory before the clock starts."""
+        blocks = [next(iter(files.blocks(files.rows))).vectors for files in self.units]
 
+        def one(number: int) -> None:
+            spec, vectors = self.spec, blocks[number]
+            index = Index(
+                ndim=self.given.dimension,
+                metric="ip",
+                dtype=spec.numbers,
+                connectivity=spec.connectivity,
+                expansion_add=spec.expansion_add,
+            )
+            index.add(np.arange(len(vectors), dtype=np.uint64), vectors, threads=1)
+            index.save(str(self.folder / f"plain-{number}"))
 
-def project_build(files: VectorFiles, folder: Path, spec: AnnIndexSpec) -> Callable[[], object]:
-    folder.mkdir()
-    return lambda: build(files, folder, **spec.model_dump())
+        return seconds(lambda: self._each(one))
+
+    def project_build(self) -> Times:
+        def one(number: int) -> None:
+            folder = self.folder / f"unit-{number}"
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            build(self.units[number], folder, **self.spec.model_dump())
+
+        return seconds(lambda: self._each(one))
+
+    def _each(self, build_one: Callable[[int], None]) -> None:
+        with ThreadPoolExecutor(self.given.threads) as pool:
+            list(pool.map(build_one, range(len(self.units))))
+
+    def plain_search(self, expansion: int) -> Callable[[], object]:
+        indexes = [
+            Index.restore(str(self.folder / f"plain-{number}"), view=True)
+            for number in range(len(self.units))
+        ]
+        for index in indexes:
+            index.expansion_search = expansion
+
+        def work() -> np.ndarray:
+            given = self.given
+            found = [index.search(self.queries, given.depth, threads=given.threads) for index in indexes]
+            distances = np.concatenate([matches.distances for matches in found], axis=1)
+            return np.argpartition(distances, given.depth - 1, axis=1)[:, : given.depth]
+
+        return work
+
+    def project_search(self, expansion: int) -> Callable[[], pa.Table]:
+        indexes = self.opened(expansion)
+
+        def work() -> pa.Table:
+            given = self.given
+            runs = (
+                index.search(self.queries, given.depth, threads=given.threads).run(self.names, index.ids)
+                for index in indexes
+            )
+            return merge_each(runs, given.depth)
+
+        return work
+
+    def exact(self) -> pa.Table:
+        depth = self.given.depth
+        runs = (unit.exact(self.queries, depth).run(self.names, unit.ids) for unit in self.opened(64))
+        return merge_each(runs, depth)
+
+    def opened(self, expansion: int) -> list[AnnIndex]:
+        return [AnnIndex(self.folder / f"unit-{number}", expansion) for number in range(len(self.units))]
 
 
 def show(what: str, rows: int, plain: Sequence[Times], own: Sequence[Times]) -> None:
@@ -68,42 +138,28 @@ def show(what: str, rows: int, plain: Sequence[Times], own: Sequence[Times]) -> 
     )
 
 
-def compare_search(folder: Path, queries: np.ndarray, given: argparse.Namespace) -> None:
-    names = pa.array([f"q{n}" for n in range(len(queries))])
-    unit = AnnIndex(folder / "unit", 64)
-    exact = unit.exact(queries, given.depth).run(names, unit.ids)
+def compare(folder: Path, given: argparse.Namespace) -> None:
+    contest = Contest(folder, given)
+    spec = contest.spec
+    print(
+        f"{given.rows:,} x {given.dimension} in {len(contest.units)} units, {given.queries:,} queries, "
+        f"top {given.depth}, {spec.numbers}, connectivity {spec.connectivity}, "
+        f"expansion_add {spec.expansion_add}, {given.threads} threads, median of {given.runs} searches"
+    )
+    if not (folder / "unit-0").exists():
+        show("build", given.rows, [contest.plain_build()], [contest.project_build()])
+    exact = contest.exact()
     for expansion in given.expansions:
-        plain = Index.restore(str(folder / "plain.usearch"), view=True)
-        plain.expansion_search = expansion
-        index = AnnIndex(folder / "unit", expansion)
-        ask = partial(plain.search, queries, given.depth, threads=given.threads)
-        ask_own = partial(index.search, queries, given.depth, threads=given.threads)
-        times = [(seconds(ask), seconds(ask_own)) for _ in range(given.runs)]
-        show(f"search, expansion {expansion}", len(queries), *zip(*times, strict=True))
-        recall = recall_of(recalls(ask_own().run(names, index.ids), exact))
+        plain, own = contest.plain_search(expansion), contest.project_search(expansion)
+        plain(), own()  # pages of the mapped files are read
+        times = [(seconds(plain), seconds(own)) for _ in range(given.runs)]
+        show(f"search, expansion {expansion}", given.queries, *zip(*times, strict=True))
+        recall = recall_of(recalls(own(), exact))
         print(
             f"  recall@{given.depth} {recall.mean:.4f}, 95 % interval {recall.low:.4f} to {recall.high:.4f} "
             f"over {recall.queries:,} queries (asked of the lower end: {RECALL})",
             flush=True,
         )
-
-
-def compare(folder: Path, given: argparse.Namespace) -> None:
-    spec = AnnIndexSpec(
-        numbers=given.numbers, connectivity=given.connectivity, expansion_add=given.expansion_add
-    )
-    clusters = generator.Clusters(given.dimension)
-    queries = clusters.queries(given.queries)
-    print(
-        f"{given.rows:,} x {given.dimension}, {given.queries:,} queries, top {given.depth}, {spec.numbers}, "
-        f"connectivity {spec.connectivity}, expansion_add {spec.expansion_add}, {given.threads} threads"
-    )
-    if not (folder / "unit").exists():
-        files = VectorFiles(generator.write(folder / "files", clusters, given.rows))
-        plain = seconds(plain_build(files, folder / "plain.usearch", spec))
-        own = seconds(project_build(files, folder / "unit", spec))
-        show("build, one thread", given.rows, [plain], [own])
-    compare_search(folder, queries, given)
 
 
 def main() -> None:
@@ -113,8 +169,9 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=2_000)
     parser.add_argument("--dimension", type=int, default=384)
     parser.add_argument("--depth", type=int, default=100)
-    parser.add_argument("--threads", type=int, default=2, help="of the search")
+    parser.add_argument("--threads", type=int, default=2, help="of the search, and units built at once")
     parser.add_argument("--runs", type=int, default=3, help="of the search; each builds once")
+    parser.add_argument("--unit", type=int, default=VECTORS_PER_INDEX, help="vectors of an index")
     parser.add_argument("--numbers", choices=["bf16", "i8"], default=default.numbers)
     parser.add_argument("--connectivity", type=int, default=default.connectivity)
     parser.add_argument("--expansion-add", type=int, default=default.expansion_add)

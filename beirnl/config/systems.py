@@ -34,7 +34,7 @@ class Bm25System(_System):
 
 
 class AnnConfig(Section):
-    """``ann = { expansion_search = 1024 }``: approximate search; see :mod:`beirnl.retrieval.ann`.
+    """``ann = { expansion_search = 512 }``: approximate search; see :mod:`beirnl.retrieval.ann`.
 
     Attributes:
         numbers: number format of the graph's vectors; scores are computed from the stored ones.
@@ -47,7 +47,7 @@ class AnnConfig(Section):
     numbers: Literal["bf16", "i8"] = "bf16"
     connectivity: int = Field(default=16, ge=2)
     expansion_add: int = Field(default=128, gt=0)
-    expansion_search: int = Field(default=512, gt=0)
+    expansion_search: int = Field(default=256, gt=0)
     recall_queries: int = Field(default=1_000, gt=0)
     min_recall: float = Field(default=0.95, ge=0, le=1)
 
