@@ -4,7 +4,7 @@ python benchmarks/ann.py [--rows 1000000] [--queries 2000] [--depth 100] [--thre
 
 Vectors are clustered (``vectors.py``), and divided into units as the stage divides them. Each unit is built
 by one thread, ``--threads`` of them at once: by USearch from an array in memory into a file; by this project
-from Parquet files into a unit, with identifiers and the embedded vectors. Each then searches its mapped files:
+from Parquet files into a unit, with identifiers and the embedded vectors. Each then searches mapped files:
 USearch for keys, unit by unit, the best of which numpy keeps; this project for a run with exact scores.
 """
 
