@@ -23,7 +23,7 @@ import pyarrow as pa
 import vectors as generator
 from usearch.index import Index
 
-from beirnl.retrieval.ann import AnnIndex, build, recalls
+from beirnl.retrieval.ann import AnnIndex, build, recalls, rescored
 from beirnl.retrieval.topk import merge_each
 from beirnl.retrieval.vectors import VectorFiles
 from beirnl.stages.ann import VECTORS_PER_INDEX, AnnIndexSpec, AnnSearchSpec, recall_of
@@ -111,12 +111,12 @@ class Contest:
         indexes = self.opened(expansion)
 
         def work() -> pa.Table:
-            given = self.given
-            runs = (
-                index.search(self.queries, given.depth, threads=given.threads).run(self.names, index.ids)
+            threads, depth = self.given.threads, self.given.depth
+            found = (
+                index.candidates(self.queries, index.fetched(depth), threads=threads).hits()
                 for index in indexes
             )
-            return merge_each(runs, given.depth)
+            return rescored(indexes, found, self.queries, self.names, depth, threads=threads)
 
         return work
 

@@ -1,15 +1,16 @@
-"""Approximate nearest neighbours: an HNSW graph of USearch per unit, and how much of exact search it finds.
+"""Approximate nearest neighbours: HNSW graphs of USearch, and how much of exact search they find.
 
-The graph (Malkov and Yashunin 2018) only finds candidates, since it holds vectors in few bits. Some more than
-wanted are taken from it, and scored again from the vectors as they were embedded, exactly as
-:mod:`beirnl.retrieval.exact` does.
+A graph (Malkov and Yashunin 2018) only finds candidates, since it holds vectors in few bits. Of the
+candidates of all graphs some more than wanted are kept, by the graphs' own scores; these are scored again
+from the vectors as they were embedded, exactly as :mod:`beirnl.retrieval.exact` does. So a search of many
+graphs reads hardly more vectors than that of one.
 
-A unit is a folder: ``index.usearch``, ``vectors.npy`` (and ``scales.npy``) with the embedded vectors,
+An index is a folder: ``index.usearch``, ``vectors.npy`` (and ``scales.npy``) with the embedded vectors,
 ``ids.arrow`` with the identifiers in ascending order, ``ranks.npy`` with each row's place among them. All of
 it is mapped into memory and not read.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
@@ -20,14 +21,17 @@ import pyarrow as pa
 
 from beirnl.errors import DataError, StoreError
 from beirnl.retrieval.exact import ExactSearch, inner_products
-from beirnl.retrieval.topk import TopHits, id_ranks
+from beirnl.retrieval.topk import TopHits, id_ranks, merge_each
 from beirnl.retrieval.vectors import RowVectors, VectorFiles
+from beirnl.schema import RUN
 
 Numbers = Literal["bf16", "i8"]
 
 _FETCHED = {"bf16": 1.1, "i8": 2.0}  # candidates per hit: what few bits put in the wrong order
 _EXHAUSTIVE = 16  # where candidates would be this part of all, all are scored: exact, and not slower
 _QUERIES = 128  # searched by a thread at a time
+_PAIRS = 8192  # scored again by a thread at a time,
+_CACHED = 128  # so many of them while they stay in its cache
 _IDS = pa.schema([("id", pa.string())])
 
 
@@ -69,7 +73,7 @@ def build(
 
 
 class AnnIndex:
-    """The index of a unit, mapped into memory.
+    """An index, mapped into memory.
 
     Args:
         folder: what :func:`build` has made.
@@ -93,55 +97,119 @@ class AnnIndex:
         with pa.memory_map(str(folder / "ids.arrow")) as file:
             self.ids = pa.ipc.open_file(file).read_all()["id"].combine_chunks()
 
-    def search(
-        self, queries: np.ndarray, depth: int, *, own: np.ndarray | None = None, threads: int = 1
-    ) -> TopHits:
-        """The best hits that the graph leads to, with exact scores.
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    def fetched(self, depth: int) -> int:
+        """How many candidates to keep for so many hits."""
+        return round(self._fetched * depth)
+
+    def candidates(self, queries: np.ndarray, count: int, *, threads: int = 1) -> TopHits:
+        """Documents that the graph leads to, by their rows, with the graph's scores.
 
         Args:
             queries: vectors, [q, dimension] float32.
-            depth: hits kept per query; fewer come back if there are fewer documents.
-            own: rank of each query's own document, [q], which is left out before the cut; -1 for none.
+            count: candidates per query; fewer come back if there are fewer documents.
             threads: queries searched at once.
 
         Raises:
             DataError: the documents have another dimension.
         """
-        if len(self.vectors) and queries.shape[1] != self._index.ndim:
+        if len(self) and queries.shape[1] != self._index.ndim:
             raise DataError(
                 f"documents have {self._index.ndim} dimensions, queries {queries.shape[1]}",
                 remedy="embed both with one model",
             )
-        wanted = depth + (own is not None)
-        fetched = min(len(self.vectors), max(wanted, round(self._fetched * wanted)))
-        if fetched * _EXHAUSTIVE >= len(self.vectors):
-            return self.exact(queries, depth, own=own, threads=threads, device="cpu")
-        top = TopHits(len(queries), depth)
+        if count * _EXHAUSTIVE >= len(self):
+            return self._all(ExactSearch(queries, count, threads=threads, device="cpu"), np.arange(len(self)))
+        top = TopHits(len(queries), count)
         parts = np.array_split(np.arange(len(queries)), -(-len(queries) // _QUERIES) or 1)
         with ThreadPoolExecutor(threads) as pool:
-            for rows, columns, scores in pool.map(lambda part: self._block(queries, part, fetched), parts):
-                found = self.ranks[columns].astype(np.int64)
-                kept = slice(None) if own is None else found != own[rows]
-                top.add(rows[kept], found[kept], scores[kept])
+            for found in pool.map(lambda part: self._block(queries, part, count), parts):
+                top.add(*found)
         return top
+
+    def scores(
+        self, queries: np.ndarray, numbers: np.ndarray, rows: np.ndarray, threads: int = 1
+    ) -> np.ndarray:
+        """Exact scores of pairs, [n] float32: queries by their numbers, documents by their rows."""
+        scores = np.empty(len(rows), np.float32)
+
+        def score(begin: int) -> None:
+            for start in range(begin, min(begin + _PAIRS, len(rows)), _CACHED):
+                part = slice(start, start + _CACHED)
+                scores[part] = inner_products(
+                    queries.take(numbers[part], axis=0), self.vectors.take(rows[part])
+                )
+
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(score, range(0, len(rows), _PAIRS)))  # an error is raised here
+        return scores
 
     def exact(
         self, queries: np.ndarray, depth: int, *, own: np.ndarray | None = None, **settings: Any
     ) -> TopHits:
         """The best hits among all vectors; ``settings`` are those of :class:`ExactSearch`."""
-        search = ExactSearch(queries, depth, own=own, **settings)
+        return self._all(ExactSearch(queries, depth, own=own, **settings), self.ranks)
+
+    def _all(self, search: ExactSearch, ranks: np.ndarray) -> TopHits:
         for begin, vectors in self.vectors.blocks(search.block_rows):
-            search.add(vectors, self.ranks[begin : begin + len(vectors)].astype(np.int64))
+            search.add(vectors, ranks[begin : begin + len(vectors)].astype(np.int64))
         return search.top
 
-    def _block(self, queries: np.ndarray, part: np.ndarray, fetched: int) -> tuple[np.ndarray, ...]:
-        rows, columns, scores = [part[:0]], [part[:0]], [np.empty(0, np.float32)]
-        for row, keys in zip(part, _matches(self._index, queries[part], fetched), strict=True):
-            places = np.sort(keys.astype(np.int64))
-            rows.append(np.full(len(places), row))
-            columns.append(places)
-            scores.append(inner_products(queries[row].astype(np.float64), self.vectors.take(places)))
-        return np.concatenate(rows), np.concatenate(columns), np.concatenate(scores)
+    def _block(
+        self, queries: np.ndarray, part: np.ndarray, count: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Numbers of queries, rows and the graph's scores."""
+        found = self._index.search(queries[part], count, threads=1)
+        # Of one query there comes no batch; short answers are filled up.
+        keys, distances = np.atleast_2d(found.keys), np.atleast_2d(found.distances)
+        counts = np.asarray(getattr(found, "counts", keys.shape[1])).reshape(-1, 1)
+        real = np.arange(keys.shape[1]) < counts
+        numbers = np.repeat(part, keys.shape[1]).reshape(keys.shape)
+        return numbers[real], keys[real].astype(np.int64), 1 - distances[real]
+
+
+def rescored(
+    indexes: Sequence[AnnIndex],
+    found: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]],
+    queries: np.ndarray,
+    query_ids: pa.Array,
+    depth: int,
+    *,
+    remove_self: bool = False,
+    threads: int = 1,
+) -> pa.Table:
+    """The best of the candidates of all indexes, with exact scores.
+
+    Args:
+        indexes: all of a corpus.
+        found: the candidates of each: numbers of queries, rows, and the graph's scores.
+        queries: vectors, [q, dimension] float32.
+        query_ids: their identifiers.
+        depth: hits kept per query.
+        remove_self: whether hits whose id is the query's are removed, before the cut.
+        threads: pairs scored at once.
+
+    Returns:
+        ``RUN``, in the order of :func:`beirnl.retrieval.topk.merge_runs`.
+    """
+    kept = max((index.fetched(depth + remove_self) for index in indexes), default=depth)
+    best, begins = TopHits(len(queries), kept), np.cumsum([0, *map(len, indexes)])
+    for begin, (numbers, rows, scores) in zip(begins, found, strict=False):
+        best.add(numbers, rows + begin, scores)
+    numbers, places, _ = best.hits()
+
+    def run(index: AnnIndex, begin: int) -> pa.Table:
+        here = np.flatnonzero((places >= begin) & (places < begin + len(index)))
+        here = here[np.argsort(places[here])]  # vectors are read in their order
+        rows = places[here] - begin
+        scores = index.scores(queries, numbers[here], rows, threads)
+        names = index.ids.take(pa.array(index.ranks[rows]))
+        return pa.table([query_ids.take(pa.array(numbers[here])), names, scores], schema=RUN)
+
+    runs = (run(index, int(begin)) for index, begin in zip(indexes, begins, strict=False))
+    return merge_each(runs, depth, remove_self=remove_self)
 
 
 def _view(path: Path) -> Any:
@@ -155,18 +223,6 @@ def _view(path: Path) -> Any:
     if index is None:
         raise StoreError("is no index that this version of usearch reads", where=path, remedy=remedy)
     return index
-
-
-def _matches(index: Any, queries: np.ndarray, count: int) -> Iterator[np.ndarray]:
-    """Keys found for each query, without those that fill up a short answer."""
-    if not len(queries):
-        return
-    found = index.search(queries, count, threads=1)
-    if found.keys.ndim == 1:  # of one query there comes no batch
-        yield found.keys
-        return
-    for keys, number in zip(found.keys, found.counts, strict=True):
-        yield keys[:number]
 
 
 def recalls(found: pa.Table, exact: pa.Table) -> pl.DataFrame:

@@ -71,10 +71,10 @@ STAGES: dict[str, Stage] = {
             reduce=dense.merge_search,
             memory=_SEARCH_MEMORY,
         ),
-        Stage("ann-index", 1, ann.build_ann, ann.ann_units, memory=_GRAPH_MEMORY),
+        Stage("ann-index", 2, ann.build_ann, ann.ann_units, memory=_GRAPH_MEMORY),
         Stage(
             "search-ann",
-            1,
+            2,
             ann.search_ann,
             ann.ann_search_units,
             reduce=ann.merge_ann,

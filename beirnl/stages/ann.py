@@ -1,5 +1,6 @@
 """Stages of approximate search: an index per group of shards; search, and its recall beside exact search."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -8,7 +9,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from beirnl.errors import StageError
-from beirnl.retrieval.ann import AnnIndex, Numbers, build, recalls
+from beirnl.retrieval.ann import AnnIndex, Numbers, build, recalls, rescored
 from beirnl.retrieval.topk import merge_each, own_ranks
 from beirnl.retrieval.vectors import VectorFiles
 from beirnl.schema import RUN
@@ -24,6 +25,9 @@ from beirnl.store.parquet import read_table
 VECTORS_PER_INDEX = 250_000
 #: How much of exact search was found, for every query where both were asked.
 RECALL = pa.schema([("query_id", pa.string()), ("recall", pa.float64())])
+
+#: What the graph of a unit leads to: numbers of queries and rows, and the graph's scores.
+CANDIDATES = pa.schema([("query", pa.int64()), ("row", pa.int64()), ("score", pa.float32())])
 
 _RESAMPLES = 2_000
 
@@ -95,27 +99,32 @@ def ann_search_units(spec: Spec, inputs: Inputs) -> int:
 
 
 def search_ann(unit: Unit) -> None:
-    """All queries in one index: a partial run, and one of exact search for the queries that are measured."""
+    """All queries in one index: candidates, and a run of exact search for the queries that are measured."""
     spec, runtime = unit.task.spec, unit.task.runtime
     assert isinstance(spec, AnnSearchSpec)
     query_ids, queries = query_vectors(unit)
-    artifact = unit.inputs["index"]
-    index = AnnIndex(artifact.path(artifact.parts[unit.number]), spec.expansion_search)
-    own = own_ranks(query_ids, index.ids) if spec.remove_self_matches else None
-    top = index.search(queries, spec.depth, own=own, threads=runtime.worker_threads)
-    unit.out.write(top.run(query_ids, index.ids), RUN)
+    index = _open(unit, unit.number)
+    count = index.fetched(spec.depth + spec.remove_self_matches)
+    found = index.candidates(queries, count, threads=runtime.worker_threads)
+    unit.out.write(pa.table(list(found.hits()), schema=CANDIDATES), CANDIDATES)
     asked = _sample(len(queries), spec.recall_queries)
     exact = index.exact(
         queries[asked],
         spec.depth,
-        own=None if own is None else own[asked],
+        own=own_ranks(query_ids, index.ids)[asked] if spec.remove_self_matches else None,
         threads=runtime.worker_threads,
         device=runtime.device,
         products=runtime.products,
         memory=runtime.search_memory_mb << 20,
     )
     unit.out.write(exact.run(query_ids.take(pa.array(asked)), index.ids), RUN)
-    unit.out.rows_in = len(index.vectors)
+    unit.out.rows_in = len(index)
+
+
+def _open(unit: Unit, number: int) -> AnnIndex:
+    spec, artifact = unit.task.spec, unit.inputs["index"]
+    assert isinstance(spec, AnnSearchSpec)
+    return AnnIndex(artifact.path(artifact.parts[number]), spec.expansion_search)
 
 
 def _sample(queries: int, size: int) -> np.ndarray:
@@ -124,21 +133,28 @@ def _sample(queries: int, size: int) -> np.ndarray:
 
 
 def merge_ann(unit: Unit) -> None:
-    """Two parts: the top of all partial runs, and the recall per query.
+    """Two parts: the best of all candidates, scored exactly, and the recall per query.
 
     Raises:
         StageError: the recall is under the spec's threshold.
     """
-    spec, artifact = unit.task.spec, Artifact(unit.task.directory)
+    spec, done = unit.task.spec, Artifact(unit.task.directory)
     assert isinstance(spec, AnnSearchSpec)
-    run, exact = (
-        merge_each(
-            (read_table(artifact.path(receipt.parts[part])) for receipt in artifact.receipts()),
-            spec.depth,
-        )
-        for part in (0, 1)
+
+    def tables(part: int) -> Iterator[pa.Table]:
+        return (read_table(done.path(receipt.parts[part])) for receipt in done.receipts())
+
+    query_ids, queries = query_vectors(unit)
+    run = rescored(
+        [_open(unit, number) for number in range(ann_search_units(spec, unit.inputs))],
+        (tuple(column.to_numpy() for column in table.columns) for table in tables(0)),
+        queries,
+        query_ids,
+        spec.depth,
+        remove_self=spec.remove_self_matches,
+        threads=unit.task.runtime.worker_threads,
     )
-    frame = recalls(run, exact)
+    frame = recalls(run, merge_each(tables(1), spec.depth))
     check_recall(spec, recall_of(frame), unit.task.label)
     unit.out.write(run, RUN)
     unit.out.write(frame.to_arrow(), RECALL)

@@ -7,8 +7,7 @@ import pytest
 from usearch.index import Index
 
 from beirnl.errors import DataError, StoreError
-from beirnl.retrieval.ann import AnnIndex, build, recalls
-from beirnl.retrieval.topk import own_ranks
+from beirnl.retrieval.ann import AnnIndex, build, recalls, rescored
 from beirnl.retrieval.vectors import VectorFiles, vector_columns
 from beirnl.schema import RUN
 
@@ -51,10 +50,12 @@ def exact(queries, vectors, k, exclude=()):
     ]
 
 
-def found_by(index, queries, k, **settings):
-    names = pa.array([f"q{n:04}" for n in range(len(queries))])
-    table = index.search(queries, k, **settings).run(names, index.ids).to_pylist()
-    return [[(r["score"], r["doc_id"]) for r in table if r["query_id"] == name] for name in names.to_pylist()]
+def found_by(indexes, queries, k, names=None, remove_self=False, threads=1):
+    indexes = indexes if isinstance(indexes, list) else [indexes]
+    names = pa.array(names or [f"q{n:04}" for n in range(len(queries))], pa.string())
+    found = [i.candidates(queries, i.fetched(k + remove_self), threads=threads).hits() for i in indexes]
+    run = rescored(indexes, found, queries, names, k, remove_self=remove_self, threads=threads).to_pylist()
+    return [[(r["score"], r["doc_id"]) for r in run if r["query_id"] == name] for name in names.to_pylist()]
 
 
 @pytest.mark.parametrize("numbers", ["bf16", "i8"])
@@ -110,8 +111,7 @@ def test_k_larger_than_the_corpus_gives_no_invented_ids(tmp_path, queries):
 def test_self_matches_are_removed_before_the_cut(tmp_path):
     vectors = unit(200)
     index = index_of(tmp_path, vectors)
-    own = own_ranks(pa.array(["d7", "none"]), index.ids)
-    found = found_by(index, vectors[[7, 8]], 5, own=own)
+    found = found_by(index, vectors[[7, 8]], 5, names=["d7", "none"], remove_self=True)
     assert found[0] == exact(vectors[7:8], vectors, 5, exclude=("d7",))[0]
     assert found[1][0][1] == "d8"
 
@@ -133,7 +133,7 @@ def test_queries_of_another_dimension_are_an_error(tmp_path):
     with pytest.raises(
         DataError, match="documents have 32 dimensions, queries 12; embed both with one model"
     ):
-        index_of(tmp_path, unit(20)).search(unit(1, 12), 5)
+        index_of(tmp_path, unit(20)).candidates(unit(1, 12), 5)
 
 
 @pytest.mark.parametrize("content", [b"", b"no index of this library" * 9])

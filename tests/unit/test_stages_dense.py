@@ -19,7 +19,7 @@ from beirnl.store.keys import artifact_key
 
 EXACT = Stage("search-exact", 1, dense.search_exact, dense.search_units, reduce=dense.merge_search)
 INDEX = Stage("ann-index", 1, ann.build_ann, ann.ann_units)
-ANN = Stage("search-ann", 1, ann.search_ann, ann.ann_search_units, reduce=ann.merge_ann)
+ANN = Stage("search-ann", 2, ann.search_ann, ann.ann_search_units, reduce=ann.merge_ann)
 
 
 def unit(count, dimension=24, seed=0):
@@ -190,7 +190,7 @@ def test_recall_is_measured_on_a_sample_that_is_the_same_in_every_unit(searched)
 def test_recall_under_the_threshold_fails_and_says_what_to_raise(searched, monkeypatch):
     folder, inputs, data = searched
     true = oracle(*data, 20)
-    monkeypatch.setattr(ann.AnnIndex, "search", _forgetful(ann.AnnIndex.search))
+    monkeypatch.setattr(ann.AnnIndex, "candidates", _forgetful(ann.AnnIndex.candidates))
     spec = ann.AnnSearchSpec(depth=20, expansion_search=30)
     with pytest.raises(StageError) as error:
         made(folder, "run", ANN, spec, **inputs)
@@ -199,9 +199,9 @@ def test_recall_under_the_threshold_fails_and_says_what_to_raise(searched, monke
     assert "min_recall = 0.95; raise expansion_search above 30" in line and "\n" not in line
     # The threshold judges and is no part of the key: units that are done are used again.
     lenient = ann.AnnSearchSpec(depth=20, expansion_search=30, min_recall=0.1)
-    key = artifact_key("search-ann", 1, spec, {})
-    assert key == artifact_key("search-ann", 1, lenient, {})
-    assert key != artifact_key("search-ann", 1, ann.AnnSearchSpec(depth=20, expansion_search=31), {})
+    key = artifact_key("search-ann", 2, spec, {})
+    assert key == artifact_key("search-ann", 2, lenient, {})
+    assert key != artifact_key("search-ann", 2, ann.AnnSearchSpec(depth=20, expansion_search=31), {})
     monkeypatch.setattr(ann, "search_ann", None)
     run = made(folder, "run", ANN, lenient, **inputs)
     recall = ann.recall_of(ann.recalls_of(run))
