@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 from beirnl.retrieval.analysis import ANALYZERS, analyzer
 from beirnl.retrieval.bm25 import Bm25Index, UnitWriter, combine
 from beirnl.specs import Bm25Spec
+from beirnl.stages.bm25 import units_of
 
 ANALYZER, LANGUAGE = "dutch", "nl"
 SHARD = 10_000
@@ -120,9 +121,10 @@ def unit(out: Path, shards: list[Path], first_row: int, profile: str) -> None:
     writer.close()
 
 
-def project_build(folder: Path, out: Path, profile: str, workers: int, units: int = 8) -> float:
+def project_build(folder: Path, out: Path, profile: str, workers: int) -> float:
     """Seconds in which workers that are started already build an index."""
     shards = shards_of(folder)
+    units = units_of(len(shards), sum(pq.read_metadata(shard).num_rows for shard in shards))
     cuts = [len(shards) * i // units for i in range(units + 1)]
     groups = [shards[a:b] for a, b in pairwise(cuts) if a < b]
     rows = [sum(pq.read_metadata(shard).num_rows for shard in group) for group in groups]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from beirnl.retrieval.bm25 import Bm25Index
 
 # Each unit is a segment of the index, and a search takes longer the more there are.
-INDEX_UNITS, UNIT_DOCUMENTS = 8, 50_000
+INDEX_UNITS, UNIT_DOCUMENTS = 8, 500_000
 QUERIES_PER_UNIT = 1000
 
 
@@ -52,9 +52,14 @@ class Bm25SearchSpec(SearchSpec):
 
 
 def index_units(spec: Spec, inputs: Inputs) -> int:
-    """Groups of shards of at least ``UNIT_DOCUMENTS``: from 2 to ``INDEX_UNITS``."""
+    """As :func:`units_of`."""
     rows = inputs["rows"]
-    return min(len(rows.parts), INDEX_UNITS, max(2, rows.rows // UNIT_DOCUMENTS))
+    return units_of(len(rows.parts), rows.rows)
+
+
+def units_of(parts: int, documents: int) -> int:
+    """Units of an index: from 2 to ``INDEX_UNITS``, of ``UNIT_DOCUMENTS`` where it has as many."""
+    return min(parts, INDEX_UNITS, max(2, documents // UNIT_DOCUMENTS))
 
 
 def shard_units(spec: Spec, inputs: Inputs) -> int:

@@ -70,24 +70,31 @@ class Segment:
             The fields' statistics, as Lucene counts and as Tantivy does.
         """
         chunks = [batch.pieces for batches in self._batches for batch in batches]
-        unified = pa.chunked_array(chunks, _PIECES).unify_dictionaries().chunks
-        vocabulary = _analyse(unified[0].dictionary if unified else pa.array([], pa.large_string()), analyzer)
+        numbered = pa.chunked_array(chunks, _PIECES).unify_dictionaries().chunks[::-1]
+        vocabulary = _analyse(
+            numbered[0].dictionary if numbered else pa.array([], pa.large_string()), analyzer
+        )
+        counts = [[batch.counts for batch in batches] for batches in self._batches]
+        # What is done with is let go: the numbers of all pieces are what takes most memory.
+        chunks.clear()
+        self._batches.clear()
         folder.mkdir(parents=True)
         writer = TantivyWriter(folder, self._fields)
         found: list[list[_Counted]] = [[] for _ in self._fields]
-        numbers, row = iter(unified), self._first_row
-        for batches in self._batches:
-            pieces = [next(numbers).indices for _ in batches]
+        row = self._first_row
+        for pieces_of in counts:
             columns = []
-            for batch, indices, counted in zip(batches, pieces, found, strict=True):
-                counted.append(_count(batch.counts, indices, vocabulary))
-                columns.append(_grouped(vocabulary.texts.take(indices), batch.counts))
+            for each, counted in zip(pieces_of, found, strict=True):
+                pieces = numbered.pop().indices
+                counted.append(_count(each, pieces, vocabulary))
+                columns.append(_grouped(vocabulary.texts.take(pieces), each))
             writer.add(row, columns)
             row += len(columns[0])
         fields = {}
         for field, counted in zip(self._fields, found, strict=True):
             forward, fields[field] = _forward(counted, vocabulary.hashes)
             forward.save(folder, field)
+            counted.clear()
         return fields, writer.close(fields)
 
 
@@ -158,11 +165,11 @@ def _count(pieces_of: np.ndarray, pieces: pa.Array, vocabulary: _Vocabulary) -> 
     keys = keys[first]
     found = np.bincount((keys >> np.uint64(32)).astype(np.int64), minlength=len(pieces_of))
     lengths = np.bincount(documents.astype(np.int64), minlength=len(pieces_of))
-    return _Counted(found, keys.astype(np.uint32).astype(np.int32), frequencies.astype(np.int32), lengths)
+    return _Counted(found, keys.astype(np.uint32).astype(np.int32), _narrow(frequencies), lengths)
 
 
 def _forward(counted: list[_Counted], hashes: np.ndarray) -> tuple[Forward, FieldStats]:
-    empty = _Counted(*(np.empty(0, np.int32) for _ in _Counted._fields))
+    empty = _Counted(*(np.empty(0, np.uint8) for _ in _Counted._fields))
     counts, terms, frequencies, lengths = map(np.concatenate, zip(empty, *counted, strict=True))
     documents = np.bincount(terms, minlength=len(hashes))
     used = np.flatnonzero(documents)
@@ -173,7 +180,11 @@ def _forward(counted: list[_Counted], hashes: np.ndarray) -> tuple[Forward, Fiel
         counts=documents[used],
         offsets=np.append(0, np.cumsum(counts)).astype(np.int64),
         numbers=place[terms],
-        frequencies=frequencies.astype(np.min_scalar_type(frequencies.max(initial=0))),
+        frequencies=_narrow(frequencies),
         norms=norms(lengths),
     )
     return forward, FieldStats(documents=int(np.count_nonzero(lengths)), tokens=int(lengths.sum()))
+
+
+def _narrow(numbers: np.ndarray) -> np.ndarray:
+    return numbers.astype(np.min_scalar_type(numbers.max(initial=0)))
