@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -167,7 +168,10 @@ def _context(modules: list[str]) -> Any:
     """Processes forked from one that has loaded modules, and that looks for no model on a network."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(modules)
-    with _environment(HF_HUB_OFFLINE="1"):
+    here = os.pathsep.join(
+        path for path in sys.path if path
+    )  # the server would look into its own folder first
+    with _environment(HF_HUB_OFFLINE="1", PYTHONSAFEPATH="1", PYTHONPATH=here):
         forkserver.ensure_running()
     return context
 

@@ -1,13 +1,16 @@
 """What `plan --estimate` predicts of retrieval, beside what a run then makes; and what it refuses."""
 
+import os
 import random
 import re
+import subprocess
+import sys
 
 import pytest
 import tiny_models
 import torch
 from beir_folder import doc, query, write_beir
-from running import BM25, dataset, experiment, run, system
+from running import BM25, ENVIRONMENT, dataset, experiment, run, system
 from translating import command, documents, translation, write_set
 
 from beirnl import estimates
@@ -153,6 +156,22 @@ def test_the_table_names_every_artifact_and_what_is_known_of_it(tmp_path, encode
     assert ("search-bm25", "25 queries") in found and ("embed", "25 texts") in found
     assert lines[-1][0] == "total" or "total" in said.out
     assert said.err.count("probe ") == 2 * 5, "each distinct piece of work once, and it says which"
+
+
+def test_probes_run_the_package_that_predicts_wherever_it_is_called(tmp_path):
+    """Another package of the name lies in the folder of the call, as in that of another checkout."""
+    (tmp_path / "elsewhere" / "beirnl").mkdir(parents=True)
+    (tmp_path / "elsewhere" / "beirnl" / "__init__.py").touch()
+    script = tmp_path / "script.py"
+    script.write_text("from beirnl.cli import main\n\nif __name__ == '__main__':\n    main()\n")
+    done = subprocess.run(
+        [sys.executable, script, "plan", experiment(tmp_path, SAMPLE + BM25), "--estimate"],
+        env=os.environ | ENVIRONMENT,
+        cwd=tmp_path / "elsewhere",
+        capture_output=True,
+        encoding="utf-8",
+    )
+    assert done.returncode == 0 and "not known" not in done.stdout, done.stdout + done.stderr
 
 
 def test_rates_of_finished_units_come_before_a_probe(tmp_path, encoder):
