@@ -78,7 +78,7 @@ class RayExecutor:
         address: ``auto``, ``HOST:PORT``, or None for a cluster of this machine's own, ended by :meth:`close`.
 
     Raises:
-        ClusterError: no cluster answers at the address, or it lacks the resources of one worker.
+        ClusterError: no cluster answers at the address or starts, or it lacks the resources of one worker.
     """
 
     CONNECT_SECONDS = 60
@@ -86,8 +86,6 @@ class RayExecutor:
     def __init__(self, runtime: Runtime, address: str | None) -> None:
         for name, value in _ENVIRONMENT.items():
             os.environ.setdefault(name, value)
-        import ray
-
         self._runtime = runtime
         options: dict[str, Any] = {"log_to_driver": bool(os.environ.get("BEIRNL_WORKER_LOGS"))}
         if address is None:
@@ -101,15 +99,7 @@ class RayExecutor:
         else:
             options["address"] = address
             _check_address(address)
-        try:
-            with _deadline(self.CONNECT_SECONDS):
-                ray.init(logging_level="warning", **options)
-        except (ConnectionError, TimeoutError, RuntimeError, ValueError) as error:
-            raise ClusterError(
-                f"no Ray cluster answers ({type(error).__name__})",
-                where=address or "local",
-                remedy="start one with `ray start --head`, or leave --address out to run on this machine",
-            ) from error
+        _start(address, options, self.CONNECT_SECONDS)
         self._check_resources()
 
     def nodes(self) -> int:
@@ -157,6 +147,31 @@ class RayExecutor:
                     where="Ray cluster",
                     remedy=f"add nodes with {name}s" + (", or set runtime.gpus = 0" if name == "GPU" else ""),
                 )
+
+
+def _start(address: str | None, options: dict[str, Any], seconds: int) -> None:
+    """Connect to a cluster, or start one.
+
+    Raises:
+        ClusterError: it does not answer within ``seconds``, or does not start; one of this machine's own has
+            as long as Ray gives it.
+    """
+    import ray
+
+    try:
+        with _deadline(seconds) if address else contextlib.nullcontext():
+            ray.init(logging_level="warning", **options)
+    except Exception as error:  # Ray has no exception of its own for a node that does not come up
+        ray.shutdown()
+        said = str(error).split(". ")[0]
+        remedy = "run again when the machine is less busy, or with --workers 1"
+        if address:
+            remedy = "start one with `ray start --head`, or leave --address out to run on this machine"
+        raise ClusterError(
+            f"no Ray cluster {'answers' if address else 'starts'} ({type(error).__name__}: {said})",
+            where=address or "this machine",
+            remedy=remedy,
+        ) from error
 
 
 def _take(results: Any, tasks: Sequence[Task], done: Done) -> None:
