@@ -168,9 +168,8 @@ def _context(modules: list[str]) -> Any:
     """Processes forked from one that has loaded modules, and that looks for no model on a network."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(modules)
-    here = os.pathsep.join(
-        path for path in sys.path if path
-    )  # the server would look into its own folder first
+    # Left to itself, it would look into the current folder for the package first.
+    here = os.pathsep.join(path for path in sys.path if path)
     with _environment(HF_HUB_OFFLINE="1", PYTHONSAFEPATH="1", PYTHONPATH=here):
         forkserver.ensure_running()
     return context

@@ -21,7 +21,7 @@ from beirnl.store.artifacts import Artifact, PartWriter
 INDEXED = (1_000, 59_000)  # documents of a small index, in two units
 ENCODED = tuple(4 * GROWTH**n for n in range(5))  # texts, or pairs, of the units of a model
 QUERIES_ASKED = 200  # of BM25, and of a graph
-SEARCHED = 65_536, 1_000  # vectors of exact search, and queries
+SEARCHED = 25_000_000, 1_000  # numbers of the vectors of exact search, and queries
 NODES = 16_384  # vectors of a small graph
 PASSAGES = 256  # of late interaction
 SEARCH_MB = 96  # for blocks of a small exact search, so that there are several
@@ -81,7 +81,8 @@ class Samples:
         return Sample({"rows": rows}, size, node.spec)
 
     def _products(self, node: Node, size: Size) -> Sample:
-        documents, queries = min(SEARCHED[0], size.documents), min(SEARCHED[1], size.queries)
+        numbers, queries = SEARCHED[0], min(SEARCHED[1], size.queries)
+        documents = min(numbers // size.dimension, size.documents, 1 << 16)
         inputs = {
             "rows": self._vectors(node, documents, size.dimension, self._stored(node)),
             "queries": self._vectors(node, queries, size.dimension, "float32"),
