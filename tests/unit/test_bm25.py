@@ -206,7 +206,7 @@ def test_every_parameter_is_searched_exactly(make, profile, k1, b, tie_breaker):
 
 @pytest.mark.parametrize("k", [1, 5])
 def test_a_block_whose_bound_is_too_low_hides_no_document(make, k):
-    """Tantivy bounds a block by the document that is best by the mean length of its segment, not the index's."""
+    """Tantivy's bound of a block, where it uses it, is made with the mean length of the block's segment."""
     good = ["fish " * (10 + i % 6) + "y " * (110 + i * 7 % 40) for i in range(256)]
     first = [*good, *["fish"] * 100, "fish " * 20 + "y " * 130, *["fish"] * 27, *["x"] * 5000]
     documents = texts(*first, *["z " * 300] * len(first))
