@@ -2,9 +2,10 @@
 
 python benchmarks/bm25_indexing.py FOLDER [--documents 100000] [--workers 2] [--jar ANSERINI.jar]
 
-Analysis is included everywhere. This project runs in as many processes as are asked for, which have been
-started before the clock does, and merges their units; Lucene has as many threads, reads the JSON lines, and
-merges its segments; bm25s and Tantivy's loop have one process. FOLDER is made if it is not there.
+Analysis is included everywhere. This project runs in as many processes as are asked for, each on a core of
+its own, which have been started before the clock does, and combines their units; Lucene has as many threads,
+reads the JSON lines, and merges its segments; bm25s and Tantivy's loop have one process. FOLDER is made if it
+is not there.
 """
 
 import tempfile
@@ -41,6 +42,8 @@ def main() -> None:
         if "lucene" in here:
             figures = peers.lucene(arguments, max(arguments.workers), 100)
             theirs[f"lucene, {max(arguments.workers)} threads"].append(figures["documents/s"])
+    if len(ours) > 1:
+        theirs |= {f"this project, {workers} workers": values for workers, values in ours.items()}
     for workers, values in ours.items():
         peers.show(f"this project, {workers} workers", values, theirs, "documents/s")
 

@@ -204,7 +204,7 @@ class Bm25Index:
         return rows[best], scores[best]
 
     def _ways(self, parts: list[_Part], wanted: int) -> Iterator[_Way]:
-        """Queries that together find the best documents, each a union of terms, which Tantivy can prune.
+        """Queries that together find the best documents, each a plain union of terms, Tantivy's fastest.
 
         With a title T and a text X, the score is ``max(T, X) + tie breaker * min(T, X)``. Where X is not
         less, that is ``X + tie breaker * T``, the first query; else at most ``(1 + tie breaker) * T``.
