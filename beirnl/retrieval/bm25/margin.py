@@ -2,9 +2,9 @@
 
 Tantivy computes in float32, with mean lengths of its own and with k1 1.2 and b 0.75 only, and it can skip
 blocks of documents by bounds (block-max WAND; Ding & Suel, SIGIR 2011) that it made when each segment was
-written. (From Python it does not, up to 0.27: the binding's collector visits all that match.) What all of that
-can hide is a factor, which is bounded here; a search fetches on while a document might be missing, so that its
-result is exact whatever the factor is.
+written. (From Python it does not, up to 0.27: the binding's collector visits all that match.) What all of
+that can hide is a factor, which is bounded here; a search fetches on while a document might be missing, so
+that its result is exact whatever the factor is.
 """
 
 from collections.abc import Sequence

@@ -116,6 +116,7 @@ class Bm25Index:
         index = tantivy.Index.open(str(folder / TANTIVY))
         self._query, self._should, self._schema = tantivy.Query, tantivy.Occur.Should, index.schema
         self._searcher = index.searcher()
+        self._most = self._searcher.num_docs + 1  # Tantivy makes room for as many as are asked for
 
     @classmethod
     def open(cls, folder: Path, spec: Bm25Spec, whole: Path | None = None) -> "Bm25Index":
@@ -188,6 +189,7 @@ class Bm25Index:
         for way in self._ways(parts, wanted) if wanted else ():
             depth = way.depth
             while True:
+                depth = min(depth, self._most)
                 hits = self._searcher.search(way.query, depth, count=False).hits
                 bounds = np.array([score for score, _ in hits]) * way.factor + way.lost
                 near = [address for _, address in hits[: np.count_nonzero(bounds >= limit)]]
