@@ -55,6 +55,6 @@ def test_a_part_of_an_index_that_is_missing_or_has_another_checksum(folder, tmp_
     else:
         file.write_bytes(file.read_bytes()[:-1] + b"\x7f")
     what = {"missing": "is missing", "other bytes": "has another checksum than its receipt"}[change]
-    with pytest.raises(StoreError, match=rf"text.documents.npy: {what}; delete .* run again") as error:
+    with pytest.raises(StoreError, match=rf"text.numbers.npy: {what}; delete .* run again") as error:
         index.reduced_path()
     assert "\n" not in str(error.value)
