@@ -17,8 +17,8 @@ from beirnl.pipeline import Pipeline
 from beirnl.stages import STAGES
 from beirnl.store.artifacts import Artifact
 
-#: What names an attempt in receipts and manifests, and not its result.
-ATTEMPT = {"attempt", "file", "seconds", "finished", "worker"}
+#: What names an attempt in receipts and manifests, or says when it was, and not its result.
+ATTEMPT = {"attempt", "file", "files", "seconds", "finished", "worker"}
 
 
 def processes() -> Any:

@@ -89,15 +89,15 @@ def _run(task: Task) -> tuple[list[Receipt], Receipt | None]:
         raise PrerequisiteError(f"it cannot be loaded ({type(error).__name__}: {error})") from error
     units = stage.units(task.spec, task.inputs)
     if units == 1:  # it is run twice, as the first time prepares what the second one finds ready
-        execute(stage, replace(task, directory=task.directory.with_suffix(".first"), unit=0), loaded)
+        execute(stage, replace(task, directory=task.directory.with_suffix(".first"), unit=0), lambda: loaded)
     receipts = []
     for unit in range(units):
-        receipts.append(execute(stage, replace(task, unit=unit), loaded))
+        receipts.append(execute(stage, replace(task, unit=unit), lambda: loaded))
         if receipts[-1].seconds * (GROWTH if unit else 1) > BUDGET:
             break
     if stage.reduce is None:
         return receipts, None
-    return receipts, execute(stage, replace(task, unit=REDUCE), loaded)
+    return receipts, execute(stage, replace(task, unit=REDUCE), lambda: loaded)
 
 
 def close(folder: Path) -> Artifact:

@@ -11,7 +11,12 @@ from beirnl.retrieval.late import LateEncoder, LateReranker, LateSpec
 from beirnl.retrieval.reranking import load_reranker
 from beirnl.specs import EncoderSpec, RerankerSpec
 
-TEXTS = ["water boils at 100 degrees", "the court", "the immune system trains the water , the court"]
+#: Of about equal length, so that they make one batch; the longest comes first in it.
+TEXTS = [
+    "water boils at 100 degrees , the court",
+    "the court trains the immune system at",
+    "the immune system trains the water , the court",
+]
 PAIRS = [("the court", text) for text in TEXTS]
 
 

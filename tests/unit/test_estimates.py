@@ -131,10 +131,10 @@ MACHINE = Machine(memory=8_000_000_000, disk=100_000_000_000)
 @pytest.mark.parametrize(
     ("stage", "advice"),
     [
-        ("ann-index", 'set workers = 2, or set ann = { numbers = "i8" } or a lower connectivity'),
-        ("search-exact", "set workers = 2, or lower search_memory_mb under [runtime]"),
-        ("embed", "set workers = 2, or lower batch_size, or choose a smaller model or dtype"),
-        ("fuse", "set workers = 2, or run it on a machine with more memory"),
+        ("ann-index", 'lower ann.numbers to "i8" or ann.connectivity, or give a worker more memory'),
+        ("search-exact", "lower runtime.search_memory_mb, or give a worker more memory"),
+        ("embed", "lower batch_tokens, batch_size or max_tokens, or give a worker more memory"),
+        ("fuse", "lower depth, or give a worker more memory"),
     ],
 )
 def test_too_little_memory_says_how_much_and_what_to_set(stage, advice):
@@ -143,7 +143,7 @@ def test_too_little_memory_says_how_much_and_what_to_set(stage, advice):
     assert isinstance(error, ConfigError)
     assert str(error) == (
         f"e.toml: a worker of {stage} for set/nl system takes about 3.1 GB each, 3 workers 9.3 GB, and this "
-        f"machine has 8.0 GB of memory; {advice}"
+        f"machine has 8.0 GB of memory; set workers = 2, or {advice}"
     )
     assert refusal([row(stage, 2.6e9, 3)], MACHINE, "e.toml") is None
 

@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,9 +32,9 @@ class TantivyWriter:
     """Writes analysed documents as one segment, in the order in which they come."""
 
     def __init__(self, out: Path, fields: Sequence[str]) -> None:
-        self._fields = fields
+        self._fields, self._folder = fields, out / TANTIVY
         self._writer = create(out, fields).writer(_HEAP, 1)
-        self._documents = 0
+        self._documents, self._first_row = 0, 0
 
     def add(self, first_row: int, columns: Sequence[pa.LargeStringArray]) -> None:
         """Adds documents, given by their terms in each field, with blanks between them.
@@ -49,6 +50,7 @@ class TantivyWriter:
         lines = _concatenated([*parts, "}"]).filter(functools.reduce(pc.or_, used))
         for line in lines.to_pylist():
             self._writer.add_json(line)
+        self._first_row = self._first_row if self._documents else first_row
         self._documents += len(lines)
 
     def close(self, fields: Mapping[str, FieldStats]) -> SegmentStats:
@@ -61,6 +63,7 @@ class TantivyWriter:
             self.add(_NO_ROW, [pa.array([text], pa.large_string()) for text in ballast])
         self._writer.commit()
         self._writer.wait_merging_threads()
+        _name(self._folder, self._first_row)
         return SegmentStats(documents=self._documents, tokens=tokens)
 
 
@@ -92,9 +95,24 @@ def link(sources: Sequence[Path], out: Path, fields: Sequence[str]) -> None:
                 _link_or_copy(file, target / file.name)
         meta["segments"] += other["segments"]
         meta["opstamp"] = max(meta["opstamp"], other["opstamp"])
-    files = [file.name for file in target.iterdir() if not file.name.startswith(".")]
-    (target / ".managed.json").write_text(json.dumps(sorted(files)), "utf-8")
-    (target / "meta.json").write_text(json.dumps(meta), "utf-8")
+    _save(meta, target)
+
+
+def _name(folder: Path, first_row: int) -> None:
+    """Names segments by the first row, where Tantivy draws names: the same documents give the same files."""
+    meta = _meta(folder)
+    for number, segment in enumerate(meta["segments"]):
+        drawn, name = UUID(segment["segment_id"]), UUID(int=(first_row << 16) + number)
+        for file in folder.glob(f"{drawn.hex}.*"):
+            file.rename(folder / file.name.replace(drawn.hex, name.hex))
+        segment["segment_id"] = str(name)
+    _save(meta, folder)
+
+
+def _save(meta: dict[str, Any], folder: Path) -> None:
+    files = [file.name for file in folder.iterdir() if not file.name.startswith(".")]
+    (folder / ".managed.json").write_text(json.dumps(sorted(files)), "utf-8")
+    (folder / "meta.json").write_text(json.dumps(meta), "utf-8")
 
 
 def _meta(folder: Path) -> dict[str, Any]:
