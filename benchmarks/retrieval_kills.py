@@ -1,6 +1,6 @@
 """Every stage of retrieval, killed at random moments and resumed.
 
-python benchmarks/retrieval_kills.py [--stage NAME ...] [--kills 10] [--workers 1 2] [--seed 7] [--size 1]
+python benchmarks/retrieval_kills.py [--stage NAME ...] [--kills 10] [--workers 1 1 2] [--seed 7] [--size 1]
 
 A process runs one stage, alone (one worker) or with workers on Ray, with one thread each. It is killed by
 SIGKILL at a moment drawn uniformly over the time that the stage takes undisturbed. Another process resumes,
@@ -134,7 +134,7 @@ class Row:
 
     stage: str
     units: int = 0
-    seconds: list[float] = field(default_factory=list)
+    seconds: dict[int, float] = field(default_factory=dict)  # undisturbed, by number of workers
     kills: int = 0
     ends: int = 0
     finished: int = 0
@@ -148,7 +148,7 @@ class Row:
         return not (self.repeated or self.differ or self.left or self.orphans)
 
     def __str__(self) -> str:
-        times = " / ".join(f"{one:.1f}" for one in self.seconds)
+        times = " / ".join(f"{one:.1f}" for one in self.seconds.values())
         equal = "yes" if not self.differ else f"NO: {self.differ}"
         return (
             f"{self.stage:15}{self.units:>6}{times:>13}{self.kills:>7}{self.ends:>6}{self.finished:>10}"
@@ -182,15 +182,15 @@ def killed(runner: Runner, whole: Scene, stage: str, given: argparse.Namespace) 
         shutil.rmtree(scene.folder(stage))
 
     shutil.rmtree(scene.folder(stage))
-    for workers in given.workers:
+    for workers in dict.fromkeys(given.workers):
         seconds = runner.run(stage, workers)
         assert seconds is not None
-        row.seconds.append(seconds)
+        row.seconds[workers] = seconds
         at_the_end()
     while row.kills < given.kills:
-        turn = row.kills % len(given.workers)
-        moment = moments.uniform(0.0, row.seconds[turn])
-        if runner.run(stage, given.workers[turn], moment, whole=moments.random() < 0.5) is None:
+        workers = given.workers[row.kills % len(given.workers)]
+        moment = moments.uniform(0.0, row.seconds[workers])
+        if runner.run(stage, workers, moment, whole=moments.random() < 0.5) is None:
             row.kills += 1
             kept |= {name: receipt for name, receipt in scene.receipts(stage).items() if name not in kept}
         else:
@@ -249,7 +249,7 @@ def main() -> None:
     )
     parser.add_argument("--stage", nargs="+", help="only these")
     parser.add_argument("--kills", type=int, default=10, help="of each stage")
-    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="of the runs, in turn")
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 1, 2], help="of the runs, in turn")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--size", type=float, default=1.0, help="of the sets, which are smaller below 1")
     given = parser.parse_args()
