@@ -14,7 +14,6 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -45,19 +44,10 @@ object_store_mb = 80
 class Anonymous(Memory):
     """Memory that is in no file: what cannot be dropped."""
 
-    def _sizes(self) -> Iterator[int]:
-        try:
-            root = psutil.Process(self._pid)
-            processes = [root, *root.children(recursive=True)]
-        except psutil.Error:
-            return
-        for process in processes:
-            try:
-                rollup = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
-            except OSError:
-                continue
-            found = re.findall(r"^Pss_(?:Anon|Shmem): +(\d+) kB", rollup, re.MULTILINE)
-            yield sum(1024 * int(kilobytes) for kilobytes in found)
+    def size_of(self, process: psutil.Process) -> int:
+        rollup = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
+        found = re.findall(r"^Pss_(?:Anon|Shmem): +(\d+) kB", rollup, re.MULTILINE)
+        return sum(1024 * int(kilobytes) for kilobytes in found)
 
 
 def main() -> None:

@@ -67,9 +67,13 @@ class Memory:
             return
         for process in processes:
             try:
-                yield process.memory_full_info().pss
+                yield self.size_of(process)
             except (psutil.Error, OSError):
                 continue
+
+    def size_of(self, process: psutil.Process) -> int:
+        """Bytes of a process: of what several share, its part."""
+        return int(process.memory_full_info().pss)
 
     @contextmanager
     def watched(self) -> Iterator["Memory"]:

@@ -122,54 +122,62 @@ def _search_conditions(run: Node) -> dict[str, Any]:
     """Conditions that the stage of a run brings with it."""
     spec: Any = run.spec
     if run.stage in ("search-bm25", "search-shards"):
-        bm25 = spec.bm25
-        index: Any = run.inputs["index"].spec
-        return {
-            "search": "bm25",
-            "profile": bm25.profile,
-            "analyzer": bm25.analyzer,
-            "k1": bm25.k1,
-            "b": bm25.b,
-            "document_shards": getattr(index, "shards", 1),
-            "depth": spec.depth,
-        }
+        return _bm25_conditions(run)
     if run.stage == "fuse":
-        return {
-            "search": "fusion",
-            "of": " + ".join(run.inputs[f"run-{number}"].purpose for number in range(len(run.inputs))),
-            "method": spec.method,
-            "weights": ", ".join(map(str, spec.weights)) or None,
-            "k": spec.k if spec.method == "rrf" else None,
-            "depth": spec.depth,
-        }
-    if run.stage == "search-exact":
-        model_spec = run.inputs["rows"].spec.encoder  # type: ignore[attr-defined]
-        search = {"search": "exact", "vectors": model_spec.vectors}
-    elif run.stage == "search-late":
-        model_spec = run.inputs["rows"].spec.encoder  # type: ignore[attr-defined]
-        search = {"search": "late", "method": "late-interaction", "vectors": model_spec.vectors}
-    elif run.stage == "search-ann":
-        index = run.inputs["index"]
-        model_spec = index.inputs["rows"].spec.encoder
-        search = {"search": "ann", "vectors": model_spec.vectors}
-        settings = index.spec.model_dump() | {"expansion_search": spec.expansion_search}
-        search |= {f"ann_{name}": value for name, value in settings.items()}
-    else:
-        first = run.inputs["run"]
-        model_spec, search = (
-            spec.reranker,
-            {"search": "rerank", "first": first.purpose, "method": spec.method},
-        )
+        return _fusion_conditions(run)
+    model, search = _model_conditions(run)
     return {
         **search,
-        "model": model_spec.model.name,
-        "source": model_spec.model.source,
-        "revision": model_spec.model.revision,
-        "dtype": model_spec.dtype,
-        "query_prompt": model_spec.query_prompt or None,
-        "document_prompt": model_spec.document_prompt or None,
+        "model": model.model.name,
+        "source": model.model.source,
+        "revision": model.model.revision,
+        "dtype": model.dtype,
+        "query_prompt": model.query_prompt or None,
+        "document_prompt": model.document_prompt or None,
         "depth": spec.depth,
     }
+
+
+def _bm25_conditions(run: Node) -> dict[str, Any]:
+    spec: Any = run.spec
+    return {
+        "search": "bm25",
+        "profile": spec.bm25.profile,
+        "analyzer": spec.bm25.analyzer,
+        "k1": spec.bm25.k1,
+        "b": spec.bm25.b,
+        "document_shards": getattr(run.inputs["index"].spec, "shards", 1),
+        "depth": spec.depth,
+    }
+
+
+def _fusion_conditions(run: Node) -> dict[str, Any]:
+    spec: Any = run.spec
+    return {
+        "search": "fusion",
+        "of": " + ".join(run.inputs[f"run-{number}"].purpose for number in range(len(run.inputs))),
+        "method": spec.method,
+        "weights": ", ".join(map(str, spec.weights)) or None,
+        "k": spec.k if spec.method == "rrf" else None,
+        "depth": spec.depth,
+    }
+
+
+def _model_conditions(run: Node) -> tuple[Any, dict[str, Any]]:
+    """The spec of the model that a run was made with, and what is told of the search itself."""
+    spec: Any = run.spec
+    if run.stage == "rerank":
+        return spec.reranker, {"search": "rerank", "first": run.inputs["run"].purpose, "method": spec.method}
+    index = run.inputs.get("index")
+    encoder: Any = (index.inputs if index else run.inputs)["rows"].spec.encoder  # type: ignore[attr-defined]
+    if run.stage == "search-exact":
+        return encoder, {"search": "exact", "vectors": encoder.vectors}
+    if run.stage == "search-late":
+        return encoder, {"search": "late", "method": "late-interaction", "vectors": encoder.vectors}
+    assert index is not None
+    settings = index.spec.model_dump() | {"expansion_search": spec.expansion_search}
+    told = {f"ann_{name}": value for name, value in settings.items()}
+    return encoder, {"search": "ann", "vectors": encoder.vectors, **told}
 
 
 def _recall_conditions(pipeline: Pipeline, members: Sequence[Evaluation]) -> dict[str, Any]:

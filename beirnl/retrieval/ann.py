@@ -20,7 +20,7 @@ import polars as pl
 import pyarrow as pa
 
 from beirnl.errors import DataError, StoreError
-from beirnl.retrieval.exact import ExactSearch, inner_products
+from beirnl.retrieval.exact import ExactSearch, exact_scores
 from beirnl.retrieval.topk import TopHits, id_ranks, merge_each
 from beirnl.retrieval.vectors import RowVectors, VectorFiles
 from beirnl.schema import RUN
@@ -30,8 +30,6 @@ Numbers = Literal["bf16", "i8"]
 _FETCHED = {"bf16": 1.1, "i8": 2.0}  # candidates per hit: what few bits put in the wrong order
 _EXHAUSTIVE = 16  # where candidates would be this part of all, all are scored: exact, and not slower
 _QUERIES = 128  # searched by a thread at a time
-_PAIRS = 8192  # scored again by a thread at a time,
-_CACHED = 128  # so many of them while they stay in its cache
 _IDS = pa.schema([("id", pa.string())])
 
 
@@ -129,23 +127,6 @@ class AnnIndex:
                 top.add(*found)
         return top
 
-    def scores(
-        self, queries: np.ndarray, numbers: np.ndarray, rows: np.ndarray, threads: int = 1
-    ) -> np.ndarray:
-        """Exact scores of pairs, [n] float32: queries by their numbers, documents by their rows."""
-        scores = np.empty(len(rows), np.float32)
-
-        def score(begin: int) -> None:
-            for start in range(begin, min(begin + _PAIRS, len(rows)), _CACHED):
-                part = slice(start, start + _CACHED)
-                scores[part] = inner_products(
-                    queries.take(numbers[part], axis=0), self.vectors.take(rows[part])
-                )
-
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(score, range(0, len(rows), _PAIRS)))  # an error is raised here
-        return scores
-
     def exact(
         self, queries: np.ndarray, depth: int, *, own: np.ndarray | None = None, **settings: Any
     ) -> TopHits:
@@ -204,7 +185,7 @@ def rescored(
         here = np.flatnonzero((places >= begin) & (places < begin + len(index)))
         here = here[np.argsort(places[here])]  # vectors are read in their order
         rows = places[here] - begin
-        scores = index.scores(queries, numbers[here], rows, threads)
+        scores = exact_scores(queries, numbers[here], index.vectors.take, rows, threads)
         names = index.ids.take(pa.array(index.ranks[rows]))
         return pa.table([query_ids.take(pa.array(numbers[here])), names, scores], schema=RUN)
 

@@ -17,7 +17,9 @@ blocks hold few candidates: the maxima of tiles of 64 products tell where.
 """
 
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -145,7 +147,7 @@ class ExactSearch:
         if self._own is not None:
             others = found != self._own[rows]
             rows, columns, found = rows[others], columns[others], found[others]
-        scores = exact_scores(self.queries, rows, vectors, columns, self._threads)
+        scores = exact_scores(self.queries, rows, partial(vectors.take, axis=0), columns, self._threads)
         self.top.add(rows, found, scores)
 
 
@@ -179,14 +181,18 @@ class _Rounded:
 
 
 def exact_scores(
-    queries: np.ndarray, rows: np.ndarray, documents: np.ndarray, columns: np.ndarray, threads: int = 1
+    queries: np.ndarray,
+    rows: np.ndarray,
+    vectors: Callable[[np.ndarray], np.ndarray],
+    columns: np.ndarray,
+    threads: int = 1,
 ) -> np.ndarray:
     """Inner products of pairs, each on its own: [n] float32 rounded from float64.
 
     Args:
         queries: vectors, [q, dimension] float32.
         rows: of the queries, [n].
-        documents: vectors, [d, dimension] float32.
+        vectors: gives the vectors of documents, float32 [m, dimension], by their columns [m].
         columns: of the documents, [n].
         threads: how many share the work.
     """
@@ -195,8 +201,7 @@ def exact_scores(
     def score(begin: int) -> None:
         for start in range(begin, min(begin + _TASK, len(rows)), _PAIRS):
             part = slice(start, start + _PAIRS)
-            left, right = queries.take(rows[part], axis=0), documents.take(columns[part], axis=0)
-            scores[part] = inner_products(left, right)
+            scores[part] = inner_products(queries.take(rows[part], axis=0), vectors(columns[part]))
 
     with ThreadPoolExecutor(threads) as pool:
         for _ in pool.map(score, range(0, len(rows), _TASK)):
