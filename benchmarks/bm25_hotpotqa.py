@@ -7,21 +7,12 @@ of mapped files, which the system can drop at any time, are not counted. FOLDER 
 """
 
 import argparse
-import os
-import re
-import subprocess
-import sys
 import tempfile
-import time
-from collections import Counter
 from pathlib import Path
 
-import psutil
 from bm25_peers import make_corpus
-from setting import ROOT, Memory
-
-from beirnl.config import load_experiment
-from beirnl.pipeline import Pipeline
+from memory import Anonymous
+from setting import run_watched
 
 EXPERIMENT = """
 name = "hotpotqa-size"
@@ -39,15 +30,6 @@ depth = 100
 workers = {workers}
 object_store_mb = 80
 """
-
-
-class Anonymous(Memory):
-    """Memory that is in no file: what cannot be dropped."""
-
-    def size_of(self, process: psutil.Process) -> int:
-        rollup = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
-        found = re.findall(r"^Pss_(?:Anon|Shmem): +(\d+) kB", rollup, re.MULTILINE)
-        return sum(1024 * int(kilobytes) for kilobytes in found)
 
 
 def main() -> None:
@@ -68,29 +50,12 @@ def main() -> None:
         file.write_text(
             EXPERIMENT.format(folder=name, corpus=corpus, workers=arguments.workers, shards=shards)
         )
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "RAY_USAGE_STATS_ENABLED": "0"}
-        begin = time.monotonic()
-        process = subprocess.Popen(
-            [sys.executable, "-m", "beirnl.cli", "run", str(file)], env=environment, stdout=sys.stderr
-        )
-        with Anonymous(process.pid).watched() as memory:
-            code = process.wait()
-        seconds = time.monotonic() - begin
-        if code:
-            sys.exit(code)
-        pipeline = Pipeline.of(load_experiment(file))
-        stages: Counter[str] = Counter()
-        rows = 0
-        for node in pipeline.graph.nodes.values():
-            artifact = node.artifact(pipeline.workspace)
-            reduced = [artifact.manifest.reduced] if artifact.manifest.reduced else []
-            stages[node.stage] += round(sum(receipt.seconds for receipt in [*artifact.receipts(), *reduced]))
-            rows = artifact.rows if node.stage == "import-corpus" else rows
-    print(
-        f"{rows:,} documents, {arguments.queries:,} queries in {seconds:,.0f} s, {arguments.workers} workers"
-    )
-    print("seconds of work: " + ", ".join(f"{stage} {spent}" for stage, spent in stages.items()))
-    print(f"peak memory of all processes {memory.peak / 2**30:.2f} GiB")
+        run = run_watched(file, memory=Anonymous)
+        (imported,) = (node for node in run.pipeline.graph.nodes.values() if node.stage == "import-corpus")
+        rows = imported.artifact(run.pipeline.workspace).rows
+    workers = f"{arguments.workers} workers"
+    print(f"{rows:,} documents, {arguments.queries:,} queries in {run.seconds:,.0f} s, {workers}")
+    run.print()
 
 
 if __name__ == "__main__":

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
+from memory import private_bytes
 
 from beirnl.retrieval.analysis import ANALYZERS, analyzer
 from beirnl.retrieval.bm25 import Bm25Index, UnitWriter, combine
@@ -101,12 +101,6 @@ def fresh(function: Callable[..., Any], *arguments: Any) -> Any:
     """What a function returns in a process of its own."""
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         return pool.submit(function, *arguments).result()
-
-
-def private_bytes() -> int:
-    """Memory of this process that no other shares; pages of mapped files are not counted."""
-    rollup = Path(f"/proc/{psutil.Process().pid}/smaps_rollup").read_text()
-    return sum(1024 * int(kb) for kb in re.findall(r"^Pss_(?:Anon|Shmem): +(\d+) kB", rollup, re.MULTILINE))
 
 
 def spec_of(profile: str) -> Bm25Spec:
@@ -257,4 +251,4 @@ def show(name: str, ours: list[float], theirs: dict[str, list[float]], unit_of: 
 def conditions(arguments: argparse.Namespace, documents: int) -> None:
     """What the figures hold for."""
     facts = {"documents": documents, "profile": arguments.profile, "runs": arguments.runs}
-    print(json.dumps({**facts, "load": psutil.getloadavg()[0]}))
+    print(json.dumps({**facts, "load": os.getloadavg()[0]}))

@@ -7,18 +7,10 @@ start, the mock engine), the time of each stage, and the peak memory of all proc
 """
 
 import argparse
-import os
-import subprocess
-import sys
 import tempfile
-import time
-from collections import Counter
 from pathlib import Path
 
-from setting import ROOT, Memory
-
-from beirnl.config import load_experiment
-from beirnl.pipeline import Pipeline
+from setting import run_watched
 
 EXPERIMENT = """
 name = "corpus"
@@ -48,26 +40,11 @@ def main() -> None:
         file.write_text(
             EXPERIMENT.format(folder=name, corpus=arguments.corpus.resolve(), workers=arguments.workers)
         )
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "RAY_USAGE_STATS_ENABLED": "0"}
-        begin = time.monotonic()
-        run = [sys.executable, "-m", "beirnl.cli", "run", str(file), "--only", "check"]
-        process = subprocess.Popen(run, env=environment)
-        with Memory(process.pid).watched() as memory:
-            code = process.wait()
-        seconds = time.monotonic() - begin
-        if code:
-            sys.exit(code)
-        pipeline = Pipeline.of(load_experiment(file))
-        stages: Counter[str] = Counter()
-        for node in pipeline.graph.nodes.values():
-            artifact = node.artifact(pipeline.workspace)
-            if artifact.find_manifest():
-                stages[node.stage] += round(sum(receipt.seconds for receipt in artifact.receipts()))
-        (final,) = (t.final for t in pipeline.graph.translations if t.kind == "document")
-        rows = final.artifact(pipeline.workspace).rows
-    print(f"{rows:,} documents in {seconds:.0f} s: {rows / seconds:,.0f} documents/s")
-    print("seconds of work: " + ", ".join(f"{stage} {spent}" for stage, spent in stages.items()))
-    print(f"peak memory of all processes {memory.peak / 2**30:.2f} GiB")
+        run = run_watched(file, "--only", "check")
+        (final,) = (t.final for t in run.pipeline.graph.translations if t.kind == "document")
+        rows = final.artifact(run.pipeline.workspace).rows
+    print(f"{rows:,} documents in {run.seconds:.0f} s: {rows / run.seconds:,.0f} documents/s")
+    run.print()
 
 
 if __name__ == "__main__":

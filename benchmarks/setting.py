@@ -1,25 +1,29 @@
 """What the benchmarks share: small sets on disk, a server that counts, and the memory of all processes."""
 
 import json
+import os
+import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-import psutil
+from memory import Memory
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))  # the server that fails as told is the tests' own
 
 from fault_server import FaultServer  # noqa: E402
 
+from beirnl.config import load_experiment  # noqa: E402
 from beirnl.llm import Request, in_order  # noqa: E402
 from beirnl.llm.mock import MockLlm  # noqa: E402
+from beirnl.pipeline import Pipeline  # noqa: E402
 from beirnl.specs import LlmSpec  # noqa: E402
 
-__all__ = ["ROOT", "FaultServer", "Memory", "answer", "sentences", "write_set"]
+__all__ = ["ROOT", "FaultServer", "answer", "run_watched", "sentences", "write_set"]
 
 _MOCK = MockLlm(LlmSpec(engine="mock"))
 
@@ -45,46 +49,39 @@ def write_set(folder: Path, documents: Sequence[tuple[str, str]]) -> Path:
     return folder
 
 
-class Memory:
-    """Peak memory of a process and all that it has started: proportional set sizes, summed."""
+class Watched(NamedTuple):
+    """A run that ended: its pipeline, seconds of wall time and of work by stage, and peak memory in bytes."""
 
-    EVERY = 0.5  # seconds
+    pipeline: Pipeline
+    seconds: float
+    stages: Counter[str]
+    peak: int
 
-    def __init__(self, pid: int) -> None:
-        self.peak = 0
-        self._pid = pid
-        self._end = threading.Event()
+    def print(self) -> None:
+        """The seconds of work, and the memory."""
+        print("seconds of work: " + ", ".join(f"{stage} {round(s)}" for stage, s in self.stages.items()))
+        print(f"peak memory of all processes {self.peak / 2**30:.2f} GiB")
 
-    def _watch(self) -> None:
-        while not self._end.wait(self.EVERY):
-            self.peak = max(self.peak, sum(self._sizes()))
 
-    def _sizes(self) -> Iterator[int]:
-        try:
-            root = psutil.Process(self._pid)
-            processes = [root, *root.children(recursive=True)]
-        except psutil.Error:
-            return
-        for process in processes:
-            try:
-                yield self.size_of(process)
-            except (psutil.Error, OSError):
-                continue
-
-    def size_of(self, process: psutil.Process) -> int:
-        """Bytes of a process: of what several share, its part."""
-        return int(process.memory_full_info().pss)
-
-    @contextmanager
-    def watched(self) -> Iterator["Memory"]:
-        """Watch until the block ends."""
-        thread = threading.Thread(target=self._watch, daemon=True)
-        thread.start()
-        try:
-            yield self
-        finally:
-            self._end.set()
-            thread.join()
+def run_watched(file: Path, *options: str, memory: type[Memory] = Memory) -> Watched:
+    """``beirnl run`` in a process of its own; ends this one too if it fails."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "RAY_USAGE_STATS_ENABLED": "0"}
+    begin = time.monotonic()
+    command = [sys.executable, "-m", "beirnl.cli", "run", str(file), *options]
+    process = subprocess.Popen(command, env=environment, stdout=sys.stderr)
+    with memory(process.pid).watched() as watch:
+        code = process.wait()
+    seconds = time.monotonic() - begin
+    if code:
+        sys.exit(code)
+    pipeline = Pipeline.of(load_experiment(file))
+    stages: Counter[str] = Counter()
+    for node in pipeline.graph.nodes.values():
+        artifact = node.artifact(pipeline.workspace)
+        if manifest := artifact.find_manifest():
+            reduced = [manifest.reduced] if manifest.reduced else []
+            stages[node.stage] += sum(receipt.seconds for receipt in [*artifact.receipts(), *reduced])
+    return Watched(pipeline, seconds, stages, watch.peak)
 
 
 def wait_for(condition: object, seconds: float, every: float = 0.02) -> bool:
