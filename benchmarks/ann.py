@@ -3,8 +3,9 @@
 python benchmarks/ann.py [--rows 1000000] [--queries 2000] [--depth 100] [--threads 2] [--expansions 256]
 
 Vectors are clustered (``vectors.py``), and divided into units as the stage divides them. Each unit is built
-by one thread, ``--threads`` of them at once: by USearch from an array in memory into a file; by this project
-from Parquet files into a unit, with identifiers and the embedded vectors. Each then searches mapped files:
+in a process of its own by one thread, ``--threads`` of them at once: by USearch from a ``.npy`` file that has
+just been written into a file; by this project from Parquet files into a unit, with identifiers and the
+embedded vectors. Each then searches mapped files:
 USearch for keys, unit by unit, the best of which numpy keeps; this project for a run with exact scores.
 """
 
@@ -15,8 +16,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -40,6 +43,30 @@ def seconds(work: Callable[[], object]) -> Times:
     return time.perf_counter() - begin, time.process_time() - cpu
 
 
+def build_plain(folder: Path, number: int, array: Path, spec: AnnIndexSpec) -> float:
+    """A graph by USearch; seconds of CPU."""
+    begin, vectors = time.process_time(), np.load(array)
+    index = Index(
+        ndim=vectors.shape[1],
+        metric="ip",
+        dtype=spec.numbers,
+        connectivity=spec.connectivity,
+        expansion_add=spec.expansion_add,
+    )
+    index.add(np.arange(len(vectors), dtype=np.uint64), vectors, threads=1)
+    index.save(str(folder / f"plain-{number}"))
+    return time.process_time() - begin
+
+
+def build_unit(folder: Path, number: int, files: VectorFiles, spec: AnnIndexSpec) -> float:
+    """A unit by this project; seconds of CPU."""
+    begin, out = time.process_time(), folder / f"unit-{number}"
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir()
+    build(files, out, **spec.model_dump())
+    return time.process_time() - begin
+
+
 class Contest:
     """Both contestants on the same vectors and queries."""
 
@@ -61,35 +88,23 @@ class Contest:
         ]
 
     def plain_build(self) -> Times:
-        """All units; the vectors are in memory before the clock starts."""
-        blocks = [next(iter(files.blocks(files.rows))).vectors for files in self.units]
-
-        def one(number: int) -> None:
-            spec, vectors = self.spec, blocks[number]
-            index = Index(
-                ndim=self.given.dimension,
-                metric="ip",
-                dtype=spec.numbers,
-                connectivity=spec.connectivity,
-                expansion_add=spec.expansion_add,
-            )
-            index.add(np.arange(len(vectors), dtype=np.uint64), vectors, threads=1)
-            index.save(str(self.folder / f"plain-{number}"))
-
-        return seconds(lambda: self._each(one))
+        """All units; their vectors are in files of numpy before the clock starts."""
+        arrays = [self.folder / f"plain-{number}.npy" for number in range(len(self.units))]
+        for array, files in zip(arrays, self.units, strict=True):
+            np.save(array, next(iter(files.blocks(files.rows))).vectors)
+        return self._each(build_plain, arrays)
 
     def project_build(self) -> Times:
-        def one(number: int) -> None:
-            folder = self.folder / f"unit-{number}"
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir()
-            build(self.units[number], folder, **self.spec.model_dump())
+        return self._each(build_unit, self.units)
 
-        return seconds(lambda: self._each(one))
-
-    def _each(self, build_one: Callable[[int], None]) -> None:
-        with ThreadPoolExecutor(self.given.threads) as pool:
-            list(pool.map(build_one, range(len(self.units))))
+    def _each(self, build_one: Callable[..., float], inputs: Sequence[Any]) -> Times:
+        """Wall time, and the CPU time of all, in processes that have been started before."""
+        folders = [self.folder] * len(inputs)
+        with ProcessPoolExecutor(self.given.threads, get_context("spawn")) as pool:
+            list(pool.map(time.sleep, [0.5] * self.given.threads))
+            begin = time.perf_counter()
+            cpu = sum(pool.map(build_one, folders, range(len(inputs)), inputs, [self.spec] * len(inputs)))
+            return time.perf_counter() - begin, cpu
 
     def plain_search(self, expansion: int) -> Callable[[], object]:
         indexes = [
@@ -113,8 +128,7 @@ class Contest:
         def work() -> pa.Table:
             threads, depth = self.given.threads, self.given.depth
             found = (
-                index.candidates(self.queries, index.fetched(depth), threads=threads).hits()
-                for index in indexes
+                index.candidates(self.queries, index.fetched(depth), threads=threads) for index in indexes
             )
             return rescored(indexes, found, self.queries, self.names, depth, threads=threads)
 

@@ -11,7 +11,6 @@ it is mapped into memory and not read.
 """
 
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,7 +20,7 @@ import pyarrow as pa
 
 from beirnl.errors import DataError, StoreError
 from beirnl.retrieval.exact import ExactSearch, exact_scores
-from beirnl.retrieval.topk import TopHits, id_ranks, merge_each
+from beirnl.retrieval.topk import TopHits, id_ranks, merge_runs
 from beirnl.retrieval.vectors import RowVectors, VectorFiles
 from beirnl.schema import RUN
 
@@ -29,7 +28,7 @@ Numbers = Literal["bf16", "i8"]
 
 _FETCHED = {"bf16": 1.1, "i8": 2.0}  # candidates per hit: what few bits put in the wrong order
 _EXHAUSTIVE = 16  # where candidates would be this part of all, all are scored: exact, and not slower
-_QUERIES = 128  # searched by a thread at a time
+_QUERIES = 8192  # searched at a time
 _IDS = pa.schema([("id", pa.string())])
 
 
@@ -102,13 +101,18 @@ class AnnIndex:
         """How many candidates to keep for so many hits."""
         return round(self._fetched * depth)
 
-    def candidates(self, queries: np.ndarray, count: int, *, threads: int = 1) -> TopHits:
-        """Documents that the graph leads to, by their rows, with the graph's scores.
+    def candidates(
+        self, queries: np.ndarray, count: int, *, threads: int = 1
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Documents that the graph leads to.
 
         Args:
             queries: vectors, [q, dimension] float32.
             count: candidates per query; fewer come back if there are fewer documents.
-            threads: queries searched at once.
+            threads: queries searched at once (by USearch's own, as it does not let Python's run).
+
+        Returns:
+            Numbers of queries (int64, ascending), rows (int64) and the graph's scores (float32), each [n].
 
         Raises:
             DataError: the documents have another dimension.
@@ -118,14 +122,13 @@ class AnnIndex:
                 f"documents have {self._index.ndim} dimensions, queries {queries.shape[1]}",
                 remedy="embed both with one model",
             )
-        if count * _EXHAUSTIVE >= len(self):
-            return self._all(ExactSearch(queries, count, threads=threads, device="cpu"), np.arange(len(self)))
-        top = TopHits(len(queries), count)
-        parts = np.array_split(np.arange(len(queries)), -(-len(queries) // _QUERIES) or 1)
-        with ThreadPoolExecutor(threads) as pool:
-            for found in pool.map(lambda part: self._block(queries, part, count), parts):
-                top.add(*found)
-        return top
+        if not len(queries) or count * _EXHAUSTIVE >= len(self):
+            every = ExactSearch(queries, count, threads=threads, device="cpu")
+            return self._all(every, np.arange(len(self))).hits()
+        begins = range(0, len(queries), _QUERIES)
+        found = [self._block(queries, begin, count, threads) for begin in begins]
+        numbers, rows, scores = (np.concatenate(column) for column in zip(*found, strict=True))
+        return numbers, rows, scores
 
     def exact(
         self, queries: np.ndarray, depth: int, *, own: np.ndarray | None = None, **settings: Any
@@ -139,15 +142,15 @@ class AnnIndex:
         return search.top
 
     def _block(
-        self, queries: np.ndarray, part: np.ndarray, count: int
+        self, queries: np.ndarray, begin: int, count: int, threads: int
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Numbers of queries, rows and the graph's scores."""
-        found = self._index.search(queries[part], count, threads=1)
+        """What :meth:`candidates` returns, for some of the queries."""
+        found = self._index.search(queries[begin : begin + _QUERIES], count, threads=threads)
         # Of one query there comes no batch; short answers are filled up.
         keys, distances = np.atleast_2d(found.keys), np.atleast_2d(found.distances)
         counts = np.asarray(getattr(found, "counts", keys.shape[1])).reshape(-1, 1)
         real = np.arange(keys.shape[1]) < counts
-        numbers = np.repeat(part, keys.shape[1]).reshape(keys.shape)
+        numbers = np.repeat(np.arange(begin, begin + len(keys)), keys.shape[1]).reshape(keys.shape)
         return numbers[real], keys[real].astype(np.int64), 1 - distances[real]
 
 
@@ -189,8 +192,8 @@ def rescored(
         names = index.ids.take(pa.array(index.ranks[rows]))
         return pa.table([query_ids.take(pa.array(numbers[here])), names, scores], schema=RUN)
 
-    runs = (run(index, int(begin)) for index, begin in zip(indexes, begins, strict=False))
-    return merge_each(runs, depth, remove_self=remove_self)
+    runs = [run(index, int(begin)) for index, begin in zip(indexes, begins, strict=False)]
+    return merge_runs(runs, depth, remove_self=remove_self)
 
 
 def _view(path: Path) -> Any:

@@ -106,7 +106,7 @@ def search_ann(unit: Unit) -> None:
     index = _open(unit, unit.number)
     count = index.fetched(spec.depth + spec.remove_self_matches)
     found = index.candidates(queries, count, threads=runtime.worker_threads)
-    unit.out.write(pa.table(list(found.hits()), schema=CANDIDATES), CANDIDATES)
+    unit.out.write(pa.table(list(found), schema=CANDIDATES), CANDIDATES)
     asked = _sample(len(queries), spec.recall_queries)
     exact = index.exact(
         queries[asked],

@@ -53,7 +53,7 @@ def exact(queries, vectors, k, exclude=()):
 def found_by(indexes, queries, k, names=None, remove_self=False, threads=1):
     indexes = indexes if isinstance(indexes, list) else [indexes]
     names = pa.array(names or [f"q{n:04}" for n in range(len(queries))], pa.string())
-    found = [i.candidates(queries, i.fetched(k + remove_self), threads=threads).hits() for i in indexes]
+    found = [i.candidates(queries, i.fetched(k + remove_self), threads=threads) for i in indexes]
     run = rescored(indexes, found, queries, names, k, remove_self=remove_self, threads=threads).to_pylist()
     return [[(r["score"], r["doc_id"]) for r in run if r["query_id"] == name] for name in names.to_pylist()]
 
