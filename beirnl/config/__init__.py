@@ -14,7 +14,15 @@ from beirnl.config.sections import (
     Runtime,
     TranslationConfig,
 )
-from beirnl.config.systems import Bm25System, DenseSystem, FusionSystem, LateSystem, RerankSystem, System
+from beirnl.config.systems import (
+    Bm25System,
+    DenseSystem,
+    FusionSystem,
+    LateSystem,
+    RerankSystem,
+    RunSystem,
+    System,
+)
 
 __all__ = [
     "PACKAGE",
@@ -28,6 +36,7 @@ __all__ = [
     "ParallelConfig",
     "PriceConfig",
     "RerankSystem",
+    "RunSystem",
     "Runtime",
     "System",
     "TranslationConfig",

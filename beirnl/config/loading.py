@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from beirnl.config.experiment import Experiment
-from beirnl.config.systems import Bm25System, DenseSystem, FusionSystem, LateSystem, RerankSystem
+from beirnl.config.systems import Bm25System, DenseSystem, FusionSystem, LateSystem, RerankSystem, RunSystem
 from beirnl.errors import ConfigError, nearest
 
 #: What pydantic says of the type of a value, in the words of TOML.
@@ -40,6 +40,7 @@ KINDS: dict[str, type[BaseModel]] = {
     "rerank": RerankSystem,
     "late": LateSystem,
     "fusion": FusionSystem,
+    "run": RunSystem,
 }
 
 

@@ -147,6 +147,23 @@ class FusionSystem(_System):
         return self
 
 
+class RunSystem(_System):
+    """``[[system]]`` of kind ``run``: a run that was made elsewhere, scored and compared as any other.
+
+    Attributes:
+        path: a file in one of the formats of :mod:`beirnl.evaluation.runs`; ``{dataset}``, ``{language}`` and
+            ``{part}`` are replaced, so that one system has a file for each set.
+        depth: hits of a query that are read (default: all; in a comparison, the shortest run decides).
+        model: what made it, as conditions tell it.
+    """
+
+    kind: Literal["run"]
+    path: Line
+    depth: int = Field(default=100_000, gt=0, le=100_000)
+    model: Line | None = None
+
+
 System = Annotated[
-    Bm25System | DenseSystem | RerankSystem | LateSystem | FusionSystem, Field(discriminator="kind")
+    Bm25System | DenseSystem | RerankSystem | LateSystem | FusionSystem | RunSystem,
+    Field(discriminator="kind"),
 ]

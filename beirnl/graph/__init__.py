@@ -29,7 +29,7 @@ def build_graph(experiment: Experiment, workspace: Workspace) -> Graph:
         measures.parse(experiment.evaluation.measures)
         for dataset in experiment.dataset:
             for texts in variants(graph, experiment, dataset, digests):
-                add_systems(graph, experiment, texts)
+                add_systems(graph, experiment, texts, digests)
         add_parallel(graph, experiment, digests)
         _refuse_idle(graph, experiment)
     return graph

@@ -1,8 +1,17 @@
 """Systems on a dataset in a language, as nodes: search, second stage, evaluation."""
 
 from beirnl import registry
-from beirnl.config import Bm25System, DenseSystem, Experiment, FusionSystem, LateSystem, RerankSystem
-from beirnl.errors import ConfigError
+from beirnl.config import (
+    Bm25System,
+    DenseSystem,
+    Experiment,
+    FusionSystem,
+    LateSystem,
+    RerankSystem,
+    RunSystem,
+    resolve_path,
+)
+from beirnl.errors import ConfigError, DataError
 from beirnl.graph.models import resolve
 from beirnl.graph.nodes import Evaluation, Graph, Kind, Node, Texts
 from beirnl.retrieval import analysis
@@ -14,12 +23,14 @@ from beirnl.stages.bm25 import Bm25SearchSpec, IndexSpec, ShardedIndexSpec
 from beirnl.stages.dense import EmbedSpec
 from beirnl.stages.fusion import FuseSpec
 from beirnl.stages.late import EmbedTokensSpec
+from beirnl.stages.runs import RunFileSpec
 from beirnl.stages.score import EvaluateSpec
 from beirnl.stages.searching import SearchSpec
 from beirnl.stages.second import RerankSpec
+from beirnl.store.keys import FileDigests
 
 
-def add_systems(graph: Graph, experiment: Experiment, texts: Texts) -> None:
+def add_systems(graph: Graph, experiment: Experiment, texts: Texts, digests: FileDigests) -> None:
     """Add what the systems make of texts; those for other datasets or languages are passed over."""
     runs: dict[str, Node] = {}
     for system in experiment.system:
@@ -35,6 +46,8 @@ def add_systems(graph: Graph, experiment: Experiment, texts: Texts) -> None:
             runs[system.name] = _rerank(graph, experiment, system, texts, runs)
         elif isinstance(system, LateSystem):
             runs[system.name] = _late(graph, experiment, system, texts, runs)
+        elif isinstance(system, RunSystem):
+            runs[system.name] = _imported(graph, experiment, system, texts, digests)
         else:
             runs[system.name] = _fusion(graph, experiment, system, texts, runs)
         spec = EvaluateSpec(measures=experiment.evaluation.measures, tag=system.name)
@@ -238,3 +251,29 @@ def _fusion(
     )
     inputs = {f"run-{number}": run for number, run in enumerate(found)}
     return graph.add(Node("fuse", texts.label, spec, inputs, system.name))
+
+
+def _imported(
+    graph: Graph, experiment: Experiment, system: RunSystem, texts: Texts, digests: FileDigests
+) -> Node:
+    """A run from a file, known by its content."""
+    names = {"{dataset}": texts.dataset.name, "{language}": texts.version, "{part}": texts.part}
+    path = system.path
+    for name, value in names.items():
+        path = path.replace(name, value)
+    file = resolve_path(path, experiment.file)
+    if not file.is_file():
+        raise DataError(
+            f"there is no such run file, which system {system.name!r} names for {texts.label}",
+            where=file,
+            remedy="check the path, or set datasets and languages to those that it is for",
+        )
+    spec = RunFileSpec(
+        depth=system.depth,
+        remove_self_matches=texts.remove_self_matches,
+        sha256=digests.sha256(file),
+        file=file,
+        model=system.model,
+    )
+    inputs = {"corpus": texts.corpus, "queries": texts.queries}
+    return graph.add(Node("import-run", texts.label, spec, inputs, system.name))

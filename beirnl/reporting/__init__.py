@@ -7,7 +7,7 @@ from beirnl.evaluation.measures import parse
 from beirnl.evaluation.records import Report, Timing
 from beirnl.graph import Evaluation, Node
 from beirnl.pipeline import Pipeline
-from beirnl.reporting import scores, translations
+from beirnl.reporting import depths, scores, translations
 
 __all__ = ["gather"]
 
@@ -35,12 +35,13 @@ def gather(pipeline: Pipeline) -> Report:
         for line in receipt.warnings
     ]
     warnings += [line for node in nodes for line in _told(pipeline, node)]
-    warnings += _cut_short(evaluations) + _missing_parts(pipeline, evaluations)
-    values = scores.scores(pipeline, evaluations)
+    cut, shortened = depths.cut(pipeline, evaluations)
+    warnings += _cut_short(pipeline, evaluations) + shortened + _missing_parts(pipeline, evaluations)
+    values = scores.scores(pipeline, evaluations, cut)
     back = translations.back_translation(pipeline, values)
     return Report(
         name=pipeline.experiment.name,
-        records=list(scores.records(pipeline, evaluations)),
+        records=list(scores.records(pipeline, evaluations, cut)),
         translations=dict(translations.outcomes(pipeline, finished)),
         quality=dict(translations.qualities(pipeline, finished)),
         back_translation=back,
@@ -62,18 +63,17 @@ def _told(pipeline: Pipeline, node: Node) -> Iterator[str]:
             yield f"{node.label}: {number:,} {what} ({node.purpose})"
 
 
-def _cut_short(evaluations: Sequence[Evaluation]) -> list[str]:
+def _cut_short(pipeline: Pipeline, evaluations: Sequence[Evaluation]) -> list[str]:
     """Measures that look deeper than a system's run goes."""
     lines: dict[str, None] = {}
     for evaluation in evaluations:
         spec: Any = evaluation.node.spec
         for measure in parse(spec.measures):
-            depth = evaluation.system.depth
+            depth = depths.depth(pipeline, evaluation)
             if measure.cutoff and measure.cutoff > depth:
                 name = evaluation.system.name
-                lines[
-                    f"{measure.name} of {name} sees {depth} hits a query; raise depth to {measure.cutoff}"
-                ] = None
+                more = f"; raise depth to {measure.cutoff}" if depth == evaluation.system.depth else ""
+                lines[f"{measure.name} of {name} sees {depth} hits a query{more}"] = None
     return list(lines)
 
 

@@ -10,6 +10,7 @@ from beirnl.evaluation.measures import mean_of_parts, summarise
 from beirnl.evaluation.records import Conditions, Record, RunFile
 from beirnl.graph import Evaluation, Node
 from beirnl.pipeline import Pipeline
+from beirnl.reporting.depths import Cut, depth
 from beirnl.specs import TranslationSpec
 from beirnl.stages.ann import check_recall, recall_of, recalls_of
 from beirnl.store.artifacts import Artifact
@@ -20,16 +21,24 @@ def _artifact(pipeline: Pipeline, node: Node) -> Artifact:
     return node.artifact(pipeline.workspace)
 
 
-def _per_query(pipeline: Pipeline, evaluation: Evaluation) -> pl.DataFrame:
+def _per_query(pipeline: Pipeline, evaluation: Evaluation, cut: Cut) -> pl.DataFrame:
+    if evaluation.node.key in cut:
+        return cut[evaluation.node.key]
     frame = pl.from_arrow(_artifact(pipeline, evaluation.node).read(0))
     assert isinstance(frame, pl.DataFrame)
     return frame
 
 
-def scores(pipeline: Pipeline, evaluations: Sequence[Evaluation]) -> pl.DataFrame | None:
-    """Values per query: columns dataset, language, system, query_id, measure, value."""
+def scores(pipeline: Pipeline, evaluations: Sequence[Evaluation], cut: Cut) -> pl.DataFrame | None:
+    """Values per query: columns dataset, language, system, query_id, measure, value.
+
+    Args:
+        pipeline: the experiment.
+        evaluations: those that are finished.
+        cut: see :func:`beirnl.reporting.depths.cut`.
+    """
     frames = [
-        _per_query(pipeline, e).select(
+        _per_query(pipeline, e, cut).select(
             pl.lit(e.dataset).alias("dataset"),
             pl.lit(e.language).alias("language"),
             pl.lit(e.system.name).alias("system"),
@@ -46,11 +55,11 @@ def _identity(evaluation: Evaluation) -> tuple[str, str, str]:
     return evaluation.dataset, evaluation.language, evaluation.system.name
 
 
-def records(pipeline: Pipeline, evaluations: Sequence[Evaluation]) -> Iterator[Record]:
+def records(pipeline: Pipeline, evaluations: Sequence[Evaluation], cut: Cut) -> Iterator[Record]:
     """One record per dataset, language, system and measure; a dataset in parts has the mean of its parts."""
     for identity, group in groupby(sorted(evaluations, key=_identity), key=_identity):
         members = list(group)
-        summaries = {e.part: _summary(pipeline, e) for e in members}
+        summaries = {e.part: _summary(pipeline, e, cut) for e in members}
         expected = pipeline.graph.expected_parts.get(identity[0]) or ("",)
         conditions = _conditions(pipeline, members)
         for measure in summaries[members[0].part]["measure"]:
@@ -74,8 +83,8 @@ def _row(frame: pl.DataFrame, measure: str) -> dict[str, Any]:
     return frame.filter(pl.col("measure") == measure).row(0, named=True)
 
 
-def _summary(pipeline: Pipeline, evaluation: Evaluation) -> pl.DataFrame:
-    return summarise(_per_query(pipeline, evaluation), _artifact(pipeline, evaluation.qrels).table())
+def _summary(pipeline: Pipeline, evaluation: Evaluation, cut: Cut) -> pl.DataFrame:
+    return summarise(_per_query(pipeline, evaluation, cut), _artifact(pipeline, evaluation.qrels).table())
 
 
 def _conditions(pipeline: Pipeline, members: Sequence[Evaluation]) -> Conditions:
@@ -89,6 +98,7 @@ def _conditions(pipeline: Pipeline, members: Sequence[Evaluation]) -> Conditions
         averaging="parts" if first.part else "queries",
         versions=_artifact(pipeline, first.node).manifest.versions,
         **_search_conditions(first.node.inputs["run"]),
+        **_imported_conditions(pipeline, members),
         **_recall_conditions(pipeline, members),
         **_translation_conditions(first.corpus),
     )
@@ -125,6 +135,8 @@ def _search_conditions(run: Node) -> dict[str, Any]:
         return _bm25_conditions(run)
     if run.stage == "fuse":
         return _fusion_conditions(run)
+    if run.stage == "import-run":
+        return {"search": "imported", "model": spec.model}
     model, search = _model_conditions(run)
     return {
         **search,
@@ -198,6 +210,19 @@ def _recall_conditions(pipeline: Pipeline, members: Sequence[Evaluation]) -> dic
         "ann_recall_low": round(recall.low, 5),
         "ann_recall_high": round(recall.high, 5),
         "ann_recall_queries": recall.queries,
+    }
+
+
+def _imported_conditions(pipeline: Pipeline, members: Sequence[Evaluation]) -> dict[str, Any]:
+    """Which files an imported run is from, and how deep they go."""
+    runs = [e.node.inputs["run"] for e in members]
+    if runs[0].stage != "import-run":
+        return {}
+    specs: list[Any] = [run.spec for run in runs]
+    return {
+        "file": ", ".join(dict.fromkeys(spec.file.name for spec in specs)),
+        "file_sha256": digest([spec.sha256 for spec in specs]) if len(specs) > 1 else specs[0].sha256,
+        "depth": max(depth(pipeline, member) for member in members),
     }
 
 

@@ -1,0 +1,31 @@
+"""Runs side by side: what must be equal before they are compared."""
+
+from collections.abc import Mapping
+
+import polars as pl
+import pyarrow as pa
+
+from beirnl.evaluation.trec import ordered
+from beirnl.schema import RUN
+
+
+def cut_to_common_depth(runs: Mapping[str, pa.Table]) -> tuple[dict[str, pa.Table], list[str]]:
+    """Runs cut to the depth of the shallowest; a run's depth is the most hits that a query of it has.
+
+    Args:
+        runs: :data:`beirnl.schema.RUN` by name.
+
+    Returns:
+        The runs, cut, and a warning if any was deeper than another.
+    """
+    frames = {name: pl.DataFrame(pl.from_arrow(run)) for name, run in runs.items()}
+    depths = {name: int(frame.group_by("query_id").len()["len"].max() or 0) for name, frame in frames.items()}
+    least = min(depths.values(), default=0)
+    if all(depth == least for depth in depths.values()):
+        return dict(runs), []
+    cut = {
+        name: ordered(frame).group_by("query_id", maintain_order=True).head(least).to_arrow().cast(RUN)
+        for name, frame in frames.items()
+    }
+    listed = ", ".join(f"{name} {depth}" for name, depth in depths.items())
+    return cut, [f"runs differ in depth ({listed}); all are compared at {least} hits a query"]
