@@ -2,11 +2,13 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from beirnl.cli.app import Exp, Format, app, console, load, models_app
+
+Form = Literal["trec", "beir", "ranx", "mteb"]
 
 
 @app.command()
@@ -16,13 +18,35 @@ def report(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A file instead of standard output.")
     ] = None,
+    with_results: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--with-results",
+            metavar="FILE",
+            help="Set published figures beside ours: a task's JSON of MTEB, or results of BEIR or ranx that "
+            "are called DATASET.LANGUAGE.json. Can be repeated.",
+        ),
+    ] = None,
+    export: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write runs and results there, for other tools.")
+    ] = None,
+    form: Annotated[Form, typer.Option("--as", help="What --export writes.")] = "trec",
 ) -> None:
-    """Show the result: measures, checks of translations, warnings, run files."""
+    """Show the result: measures, checks of translations, warnings, run files.
+
+    `beirnl report EXP --export DIR --as mteb` writes results that the mteb library reads;
+    `beirnl report EXP --with-results results/ORG__MODEL/REVISION/SciFact.json` sets MTEB's beside ours.
+    """
     from beirnl.evaluation import page, records, text
     from beirnl.pipeline import Pipeline
-    from beirnl.reporting import gather
+    from beirnl.reporting import exporting, gather, others
 
-    found = gather(Pipeline.of(load(experiment)))
+    pipeline = Pipeline.of(load(experiment))
+    if export:
+        written = exporting.export(pipeline, export, form)
+        print(f"{len(written)} files written to {export}")
+        return
+    found = others.with_results(gather(pipeline), pipeline, with_results or ())
     for line in found.warnings if format == "json" else ():
         print(f"warning: {line}", file=sys.stderr)
     if format == "table" and output is None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import polars as pl
 import pyarrow as pa
 
+from beirnl.evaluation.runs import depth
 from beirnl.evaluation.trec import ordered
 from beirnl.schema import RUN
 
@@ -19,13 +20,13 @@ def cut_to_common_depth(runs: Mapping[str, pa.Table]) -> tuple[dict[str, pa.Tabl
         The runs, cut, and a warning if any was deeper than another.
     """
     frames = {name: pl.DataFrame(pl.from_arrow(run)) for name, run in runs.items()}
-    depths = {name: int(frame.group_by("query_id").len()["len"].max() or 0) for name, frame in frames.items()}
+    depths = {name: depth(run) for name, run in runs.items()}
     least = min(depths.values(), default=0)
-    if all(depth == least for depth in depths.values()):
+    if all(number == least for number in depths.values()):
         return dict(runs), []
     cut = {
         name: ordered(frame).group_by("query_id", maintain_order=True).head(least).to_arrow().cast(RUN)
         for name, frame in frames.items()
     }
-    listed = ", ".join(f"{name} {depth}" for name, depth in depths.items())
+    listed = ", ".join(f"{name} {number}" for name, number in depths.items())
     return cut, [f"runs differ in depth ({listed}); all are compared at {least} hits a query"]

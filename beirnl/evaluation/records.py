@@ -33,8 +33,8 @@ class Conditions(_Strict):
         dtype: the model's number format.
         profile: whose conventions hold, ``paper``, ``mteb`` or a BM25 profile.
         search: how candidates are found: by BM25, exactly, approximately, by MaxSim over all passages, by
-            rescoring a first stage, or by fusing the runs of other systems; ``imported`` is a run that was made
-            elsewhere and scored here, ``published`` a figure of others.
+            rescoring a first stage, or by fusing the runs of other systems; ``imported`` is a run that was
+            made elsewhere and scored here, ``published`` a figure of others.
         self_matches: whether hits whose id is the query's were removed.
         averaging: over what the mean is, ``queries`` or ``parts`` (CQADupStack's forums).
         versions: packages that compute the number, by name.

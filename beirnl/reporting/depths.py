@@ -29,8 +29,8 @@ def cut(pipeline: Pipeline, evaluations: Sequence[Evaluation]) -> tuple[Cut, lis
     compared fairly: where a measure looks deeper than the shallowest run of its column goes, all are cut.
 
     Returns:
-        The values per query (columns query_id, measure, value) of the evaluations that were cut, by the key of
-        their node, and warnings.
+        The values per query (columns query_id, measure, value) of the evaluations that were cut, by the key
+        of their node, and warnings.
     """
     columns: dict[tuple[str, str, str], list[Evaluation]] = {}
     for evaluation in evaluations:

@@ -61,7 +61,7 @@ def records(pipeline: Pipeline, evaluations: Sequence[Evaluation], cut: Cut) -> 
         members = list(group)
         summaries = {e.part: _summary(pipeline, e, cut) for e in members}
         expected = pipeline.graph.expected_parts.get(identity[0]) or ("",)
-        conditions = _conditions(pipeline, members)
+        shared = conditions(pipeline, members)
         for measure in summaries[members[0].part]["measure"]:
             rows = {part: _row(frame, measure) for part, frame in summaries.items()}
             yield Record(
@@ -75,7 +75,7 @@ def records(pipeline: Pipeline, evaluations: Sequence[Evaluation], cut: Cut) -> 
                 value_with_relevant=mean_of_parts(
                     {part: row["mean_with_relevant"] for part, row in rows.items()}, expected
                 ),
-                conditions=conditions,
+                conditions=shared,
             )
 
 
@@ -87,7 +87,8 @@ def _summary(pipeline: Pipeline, evaluation: Evaluation, cut: Cut) -> pl.DataFra
     return summarise(_per_query(pipeline, evaluation, cut), _artifact(pipeline, evaluation.qrels).table())
 
 
-def _conditions(pipeline: Pipeline, members: Sequence[Evaluation]) -> Conditions:
+def conditions(pipeline: Pipeline, members: Sequence[Evaluation]) -> Conditions:
+    """The conditions of a system's values on a dataset, of which these are the parts."""
     first = members[0]
     contents = [
         _artifact(pipeline, node).manifest.content for e in members for node in (e.corpus, e.queries, e.qrels)

@@ -3,6 +3,7 @@
 import gzip
 import json
 import math
+from pathlib import Path
 
 import pytest
 import pytrec_eval
@@ -13,7 +14,7 @@ from running import BM25, dataset, experiment, ranking, report, run, system
 from beirnl.errors import DataError
 from beirnl.reporting import gather
 
-WORDS = "water boils at 100 degrees court sets fine vaccines train immune system".split()
+WORDS = tiny_models.WORDS[7:]  # from "water" on
 
 
 @pytest.fixture
@@ -75,7 +76,7 @@ def test_our_own_run_comes_back_with_the_same_numbers_and_serves_second_stages(t
     path = experiment(tmp_path, dataset(folder) + BM25)
     first = gather(run(path))
     (written,) = first.runs
-    (tmp_path / "back.trec").write_bytes(gzip.decompress(open(written.path, "rb").read()))
+    (tmp_path / "back.trec").write_bytes(gzip.decompress(Path(written.path).read_bytes()))
     bi = tiny_models.sentence_transformer(tmp_path / "bi", tiny_models.bert(tmp_path / "bert"))
     again = BM25 + system("run", "back", path=tmp_path / "back.trec")
     again += system("rerank", "second", first="back", model=bi, method="bi-encoder")

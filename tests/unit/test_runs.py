@@ -23,7 +23,7 @@ def trec(hits):
     ).encode()
 
 
-def parquet(path, names=("query_id", "doc_id", "score"), hits=HITS, kind=pa.float64()):
+def parquet(path, names=("query_id", "doc_id", "score"), hits=HITS, kind="float64"):
     rows = [(q, d, s) for q, found in hits.items() for d, s in found.items()]
     columns = [pa.array([row[at] for row in rows]) for at in range(2)]
     columns.append(pa.array([row[2] for row in rows], kind))
@@ -43,7 +43,7 @@ def test_all_formats_read_the_same(tmp_path):
     (tmp_path / "a.json.gz").write_bytes(gzip.compress(text))
     parquet(tmp_path / "a.parquet")
     parquet(tmp_path / "ranx.parquet", ("q_id", "doc_id", "score"))
-    parquet(tmp_path / "single.parquet", kind=pa.float32())
+    parquet(tmp_path / "single.parquet", kind="float32")
     for file in sorted(tmp_path.iterdir()):
         assert rows_of(runs.read(file)) == ORDERED, file.name
         assert runs.depth(runs.read(file)) == 3
@@ -85,7 +85,7 @@ def test_what_is_wrong_with_other_files_is_said(tmp_path):
     (tmp_path / "a.parquet").write_bytes(b"{}")
     parquet(tmp_path / "columns.parquet", ("query", "doc_id", "score"))
     parquet(tmp_path / "nan.parquet", hits={"q": {"d": float("nan")}})
-    parquet(tmp_path / "type.parquet", hits={"q": {"d": "high"}}, kind=pa.string())
+    parquet(tmp_path / "type.parquet", hits={"q": {"d": "high"}}, kind="string")
     for name, said in {
         "a.trec": "a.trec:1: score of 'd' is not a finite number",
         "twice.trec": "twice.trec:2: document 'd' stands twice",
