@@ -4,7 +4,7 @@ What enters the keys of artifacts is resolved from here into :mod:`beirnl.specs`
 """
 
 from beirnl.config.experiment import Experiment
-from beirnl.config.loading import load_experiment
+from beirnl.config.loading import experiment_of, load_experiment
 from beirnl.config.paths import PACKAGE, expand, resolve_path
 from beirnl.config.sections import (
     DatasetConfig,
@@ -41,6 +41,7 @@ __all__ = [
     "System",
     "TranslationConfig",
     "expand",
+    "experiment_of",
     "load_experiment",
     "resolve_path",
 ]

@@ -40,7 +40,7 @@ def import_run(unit: Unit) -> None:
 
 
 def matched(
-    run: pa.Table, queries: pa.ChunkedArray, corpus: Iterable[pa.ChunkedArray], path: Path
+    run: pa.Table, queries: pa.ChunkedArray, corpus: Iterable[pa.ChunkedArray] | None, path: Path
 ) -> tuple[pa.Table, list[str]]:
     """The part of a run that belongs to a dataset, and what a reader must know.
 
@@ -49,7 +49,7 @@ def matched(
     Args:
         run: as :func:`beirnl.evaluation.runs.read` returns it.
         queries: ids of the dataset's judged queries.
-        corpus: ids of its documents, in pieces.
+        corpus: ids of its documents, in pieces; None: not known.
         path: the file, for errors and warnings.
 
     Returns:
@@ -70,8 +70,8 @@ def matched(
             remedy="give the run of this dataset and split",
         )
     kept = frame.filter(pl.col("query_id").is_in(wanted.implode()))
-    left = set(kept["doc_id"].unique().to_list())
-    for ids in corpus:
+    left = set(kept["doc_id"].unique().to_list()) if corpus is not None else set()
+    for ids in corpus or ():
         left.difference_update(ids.to_pylist())
     told = [
         (missing, f"queries of {len(wanted)} are missing and count 0"),
