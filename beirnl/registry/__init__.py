@@ -7,38 +7,40 @@ is shown as ``unpinned``; it is never guessed.
 import csv
 import datetime
 import re
-import tomllib
 from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from beirnl.errors import ConfigError, PrerequisiteError, nearest
 from beirnl.models.cache import folder_digest
+from beirnl.registry.datasets import Counts as Counts
+from beirnl.registry.datasets import DatasetEntry as DatasetEntry
+from beirnl.registry.datasets import dataset as dataset
+from beirnl.registry.datasets import datasets as datasets
+from beirnl.registry.datasets import find_dataset as find_dataset
+from beirnl.registry.datasets import near_datasets as near_datasets
+from beirnl.registry.entries import FOLDER, Entry, read
 from beirnl.specs import ModelRef
 
 Kind = Literal["encoder", "reranker", "late-interaction", "llm"]
 _T = TypeVar("_T")
 
-_FOLDER = Path(__file__).parent
+_FOLDER = FOLDER
 _HUB_PATH = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 
-class _Entry(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
-
-
-class Prompts(_Entry):
+class Prompts(Entry):
     """What a model wants in front of its input, in the words of its authors."""
 
     query: str = ""
     document: str = ""
 
 
-class ModelEntry(_Entry):
+class ModelEntry(Entry):
     """One model.
 
     Attributes:
@@ -80,35 +82,7 @@ class ModelEntry(_Entry):
     trust_remote_code: bool = False
 
 
-class DatasetEntry(_Entry):
-    """One dataset.
-
-    Attributes:
-        name: what an experiment file calls it.
-        path: folder in BEIR's layout; ``{package}`` is the installed package, ``{data}`` the data folder.
-        language: ISO 639-1 code of corpus and queries.
-        split: qrels file that is evaluated.
-        domain: as given to the translating LLM (BEIR-NL, Table 1).
-        licence: SPDX identifier, as BEIR states it (BEIR-NL, appendix A) for BEIR's sets.
-        hub: ``ORG/NAME`` on the Hugging Face hub, or empty.
-        revision: commit on the hub; empty if no source pins it.
-        remove_self_matches: whether the ``mteb`` profile removes hits whose id is the query's.
-        parts: sub-folders that are scored one by one and averaged.
-    """
-
-    name: str
-    path: str
-    language: str
-    split: str = "test"
-    domain: str
-    licence: str
-    hub: str = ""
-    revision: str = ""
-    remove_self_matches: bool = False
-    parts: tuple[str, ...] = ()
-
-
-class LanguageEntry(_Entry):
+class LanguageEntry(Entry):
     """One language.
 
     Attributes:
@@ -126,7 +100,7 @@ class LanguageEntry(_Entry):
     identified: bool = False
 
 
-class PriceEntry(_Entry):
+class PriceEntry(Entry):
     """What a provider asks for a model.
 
     Attributes:
@@ -152,25 +126,19 @@ class PriceEntry(_Entry):
 @cache
 def models() -> dict[str, ModelEntry]:
     """All models by name, in the file's order."""
-    return {name: ModelEntry(name=name, **facts) for name, facts in _read("models.toml").items()}
-
-
-@cache
-def datasets() -> dict[str, DatasetEntry]:
-    """All datasets by name, in the file's order."""
-    return {name: DatasetEntry(name=name, **facts) for name, facts in _read("datasets.toml").items()}
+    return {name: ModelEntry(name=name, **facts) for name, facts in read("models.toml").items()}
 
 
 @cache
 def languages() -> dict[str, LanguageEntry]:
     """All languages by ISO 639-1 code, in the file's order."""
-    return {code: LanguageEntry(code=code, **facts) for code, facts in _read("languages.toml").items()}
+    return {code: LanguageEntry(code=code, **facts) for code, facts in read("languages.toml").items()}
 
 
 @cache
 def prices() -> dict[str, PriceEntry]:
     """All prices by the provider's name of the model, in the file's order."""
-    return {name: PriceEntry(name=name, **facts) for name, facts in _read("prices.toml").items()}
+    return {name: PriceEntry(name=name, **facts) for name, facts in read("prices.toml").items()}
 
 
 def language(code: str) -> LanguageEntry:
@@ -205,14 +173,6 @@ def model(name: str) -> ModelEntry:
         ConfigError: no such name; the nearest ones are named.
     """
     return _lookup("model", name, models())
-
-
-def dataset(name: str) -> DatasetEntry | None:
-    """The entry of a dataset, or ``None``: a user's own folder needs no entry.
-
-    A caller without a folder to fall back on raises :func:`unknown`.
-    """
-    return datasets().get(name)
 
 
 def prompts() -> tuple[str, ...]:
@@ -324,7 +284,3 @@ def _lookup(what: str, name: str, entries: dict[str, _T]) -> _T:
     if name not in entries:
         raise unknown(what, name, entries)
     return entries[name]
-
-
-def _read(file: str) -> dict[str, dict[str, Any]]:
-    return tomllib.loads((_FOLDER / file).read_text(encoding="utf-8"))
