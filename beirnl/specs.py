@@ -125,6 +125,9 @@ class Bm25Spec(Spec):
 
     ``elasticsearch``: fields title and text, best_fields with a tie breaker (BEIR's Elasticsearch baseline,
     BEIR-NL section 4.1.1). ``flat``: one field, title and text joined.
+
+    ``statistics``: ``lucene`` keeps four significant bits of a document's length and leaves documents without
+    a term in a field out of its statistics; ``bm25s`` has exact lengths, and all documents count.
     """
 
     profile: Literal["elasticsearch", "flat"] = "elasticsearch"
@@ -132,6 +135,7 @@ class Bm25Spec(Spec):
     k1: float = 1.2
     b: float = 0.75
     tie_breaker: float = 0.5
+    statistics: Literal["lucene", "bm25s"] = "lucene"
 
 
 class LlmSpec(Spec):
