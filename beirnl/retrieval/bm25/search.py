@@ -79,7 +79,7 @@ class _Field:
 
     def _saturation(self, rows: np.ndarray) -> np.ndarray:
         if self._spec.statistics == "lucene":
-            return self._by_norm[self.forward.norms[rows]]
+            return np.asarray(self._by_norm[self.forward.norms[rows]])
         return margin.saturation_of(self.forward.lengths(rows), self._mean, self._spec.k1, self._spec.b)
 
 
