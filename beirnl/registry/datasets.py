@@ -47,7 +47,6 @@ class DatasetEntry(Entry):
             ``ignore_identical_ids``).
         parts: sub-folders that are scored one by one and averaged.
         counts: what it must hold; None where no source says. Those of a dataset in parts are sums.
-        instruction: what MTEB tells a model that takes instructions with a query; empty: MTEB's default.
     """
 
     name: str
@@ -65,7 +64,6 @@ class DatasetEntry(Entry):
     remove_self_matches: bool = False
     parts: tuple[str, ...] = ()
     counts: Counts | None = None
-    instruction: str = ""
 
     @property
     def original(self) -> str:

@@ -7,7 +7,7 @@ import pytest
 from support import shared
 
 from beirnl.errors import ConfigError
-from beirnl.registry import dataset, datasets, find_dataset, languages, published
+from beirnl.registry import dataset, datasets, find_dataset, instruction, languages, published
 from beirnl.registry.datasets import Counts
 
 FORUMS = 12
@@ -49,7 +49,8 @@ def test_facts_are_those_of_mteb():
             assert entry.counts.relevant_per_query == pytest.approx(float(row["avg_rel_per_query"]))
         assert entry.remove_self_matches == (row["ignore_identical_ids"] == "True"), entry.name
         assert entry.split in row["eval_splits"]
-        assert entry.instruction == row["prompt_query"]
+        said = instruction(entry.original, entry.language)
+        assert said == (row["prompt_query"] or "Retrieve text based on user query."), entry.name
 
 
 def test_counts_are_those_of_the_qrels():
@@ -111,7 +112,7 @@ def test_an_unknown_name_is_answered_with_the_nearest():
 def test_what_is_inherited_and_what_is_not():
     nl = datasets()["quora-nl"]
     assert (nl.domain, nl.licence, nl.remove_self_matches) == ("Quora", "CC-BY-SA-4.0", True)
-    assert nl.counts == datasets()["quora"].counts and nl.instruction == ""
+    assert nl.counts == datasets()["quora"].counts
     forum = datasets()["cqadupstack-gis-nl"]
     assert (forum.hub, forum.hub_split, forum.language) == ("clips/beir-nl-cqadupstack", "gis", "nl")
     assert forum.path == "{data}/cqadupstack-nl/gis"
