@@ -50,11 +50,11 @@ def test_table_3_marks_the_same_sets(measure):
     text = rows("Model\t\t\tMSMARCO", "Table 3:")
     start = next(number for number, row in enumerate(text) if row[1:2] == [measure])
     marked = 0
-    for name, _, _, *cells in text[start + 1 :]:
+    for name, *cells in (row for row in text[start + 1 :] if len(row) > 1):
         if name == "BM25":
             break
         entry = registry.model(name.removeprefix("BM25 + "))
-        expected = {dataset for dataset, cell in zip(SETS, cells, strict=True) if "†" in cell}
+        expected = {dataset for dataset, cell in zip(SETS, cells[2:], strict=True) if "†" in cell}
         assert set(entry.training) == expected, name
         assert entry.training_source == "BEIR-NL, Table 3"
         marked += 1

@@ -14,7 +14,7 @@ import torch
 from torch.nn.functional import normalize
 
 from beirnl.errors import ConfigError, PrerequisiteError
-from beirnl.models.cache import model_path
+from beirnl.models.cache import folder_at_hand, model_path
 from beirnl.registry import ModelEntry, find_model, models, resolve_model
 from beirnl.retrieval.encoders import load_encoder
 from beirnl.retrieval.reranking import load_reranker
@@ -325,6 +325,7 @@ def test_code_of_another_repository_is_that_of_its_commit(tmp_path, monkeypatch)
     with pytest.raises(ConfigError, match=r"runs code of org/code, and no revision pins it; add code ="):
         load_encoder(EncoderSpec(model=pinned.model_copy(update={"code": ""})), device="cpu")
     missing = pinned.model_copy(update={"code": f"org/code@{'d' * 40}"})
+    assert folder_at_hand(pinned) == cached(hub, "org/model", weights) and not folder_at_hand(missing)
     with pytest.raises(PrerequisiteError, match=f"org/code --revision {'d' * 40}"):
         load_encoder(EncoderSpec(model=missing), device="cpu")
 
