@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from beirnl.cli.app import Exp, Format, app, console, load, models_app
+from beirnl.cli.app import Exp, Format, app, console, load
 
 Form = Literal["trec", "beir", "ranx", "mteb"]
 
@@ -84,25 +84,3 @@ def datasets() -> None:
 
     for entry in registry.datasets().values():
         print(f"{entry.name:16} {entry.language}  {entry.domain:14} {entry.licence:14} {entry.path}")
-
-
-@models_app.command("list")
-def list_models() -> None:
-    """List the models of the registry."""
-    from beirnl import registry
-
-    for entry in registry.models().values():
-        source = entry.package or f"{entry.hub}@{entry.revision[:12] or 'unpinned'}"
-        print(f"{entry.name:32} {entry.kind:9} {entry.licence:12} {source}")
-
-
-@models_app.command("prepare")
-def prepare_models(
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Models of the registry.")],
-) -> None:
-    """Fetch or convert models into the cache now, so that a run finds them there."""
-    from beirnl import registry
-    from beirnl.models import model_path
-
-    for name in names:
-        print(model_path(registry.resolve_model(name, registry.model(name).kind)))

@@ -1,7 +1,8 @@
 """Models whose code is in another repository of the hub: both become one folder.
 
-transformers follows a reference ``ORG/NAME--module.Class`` to that repository as it is at that moment, however
-the model itself is pinned. In the folder made here the code lies beside the weights, as it was at one commit.
+transformers follows a reference ``ORG/NAME--module.Class`` to that repository as it is at that moment,
+however the model itself is pinned. In the folder made here the code lies beside the weights, as it was at one
+commit.
 """
 
 from pathlib import Path

@@ -55,9 +55,19 @@ def folder_at_hand(ref: ModelRef) -> Path | None:
 
         revision = None if ref.revision == "unpinned" else ref.revision
         found = try_to_load_from_cache(place, "config.json", revision=revision)
-        return Path(found).parent if isinstance(found, str) else None
+        return Path(found).parent if isinstance(found, str) and _code_at_hand(ref) else None
     folder = _prepared_folder(ref, place) if origin == "package" else Path(place)
     return folder if folder.is_dir() else None
+
+
+def _code_at_hand(ref: ModelRef) -> bool:
+    """Whether the code of a model is on this machine, where another repository has it."""
+    from huggingface_hub import constants
+    from huggingface_hub.file_download import repo_folder_name
+
+    repository, _, revision = ref.code.partition("@")
+    folder = repo_folder_name(repo_id=repository, repo_type="model") if repository else ""
+    return not repository or (Path(constants.HF_HUB_CACHE) / folder / "snapshots" / revision).is_dir()
 
 
 def folder_digest(folder: Path) -> str:

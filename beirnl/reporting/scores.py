@@ -145,6 +145,8 @@ def _search_conditions(run: Node) -> dict[str, Any]:
         "model": model.model.name,
         "source": model.model.source,
         "revision": model.model.revision,
+        "code": model.model.code or None,
+        "pooling": model.model.pooling or None,
         "dtype": model.dtype,
         "query_prompt": model.query_prompt or None,
         "document_prompt": model.document_prompt or None,

@@ -1,4 +1,4 @@
-"""An encoder that transformers does not have: rotary positions in buffers that no checkpoint holds, gated layers.
+"""An encoder unknown to transformers: gated layers, rotary positions in buffers that no checkpoint holds.
 
 A checkpoint of it is written by a test, which then lies beside these files as on the hub.
 """
