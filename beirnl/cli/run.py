@@ -245,7 +245,7 @@ def _state(status: "Status", pipeline: "Pipeline | None") -> str:
 def _write_reports(pipeline: "Pipeline") -> None:
     """Leave Markdown, JSON and HTML in the workspace, and show the table."""
     from beirnl.evaluation import page, records, text
-    from beirnl.reporting import gather
+    from beirnl.reporting import gather, per_query
     from beirnl.store.files import disk_errors
 
     found = gather(pipeline)
@@ -254,6 +254,6 @@ def _write_reports(pipeline: "Pipeline") -> None:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "report.md").write_text(text.to_markdown(found), encoding="utf-8")
         (folder / "report.json").write_text(records.to_json(found.records), encoding="utf-8")
-        page.write_page(folder / "report.html", found)
+        page.write_page(folder / "report.html", found, per_query.views(pipeline, found.scores))
     text.show(found, console())
     print(f"report: {folder / 'report.html'} (also report.md, report.json)")
