@@ -59,6 +59,7 @@ class DenseSystem(_System):
         model: a model of the registry, a hub path, or a folder; for an API the provider's name.
         engine: ``openai``: the model is behind an OpenAI-compatible API, even if no entry says so.
         query_prompt, document_prompt: what stands in front of texts (default: the registry's).
+        instruction: the task in words, for a model that is told it (default: that of its model card).
         dimensions: only the first numbers of each vector, for models trained for that.
         batch_size, batch_tokens: most texts, and most tokens, in a batch or in a request to an API.
         language_adapter: the adapter of a model that has them (default: the text's language, if the
@@ -76,6 +77,7 @@ class DenseSystem(_System):
     engine: Literal["openai"] | None = None
     query_prompt: str | None = None
     document_prompt: str | None = None
+    instruction: Line | None = None
     dtype: Dtype = "float32"
     vectors: Literal["float32", "float16", "int8"] = "float32"
     dimensions: int | None = Field(default=None, gt=0)

@@ -91,7 +91,8 @@ def _bm25(graph: Graph, experiment: Experiment, system: Bm25System, texts: Texts
 
 def _prompts(name: str) -> tuple[str, str]:
     entry = registry.find_model(name)
-    return (entry.prompts.query, entry.prompts.document) if entry else ("", "")
+    prompts = entry.prompts_with() if entry else registry.Prompts()
+    return prompts.query, prompts.document
 
 
 def _encoder(experiment: Experiment, system: DenseSystem, language: str) -> EncoderSpec:
@@ -99,15 +100,16 @@ def _encoder(experiment: Experiment, system: DenseSystem, language: str) -> Enco
     entry = registry.find_model(system.model)
     facts = entry or registry.ModelEntry(name=system.model, kind="encoder", licence="")
     api = ModelRef(name=system.model, source=f"api:{system.model}") if system.engine else None
-    model = api or resolve(experiment, system.model, "encoder")
+    model = api or resolve(experiment, system.model, "encoder", system.dtype)
     remote = model.source.startswith("api:")
     limit = system.max_tokens or (facts.max_tokens if remote else None)
     adapter = system.language_adapter or (language if facts.language_adapters else "")
+    prompts = facts.prompts_with(system.instruction)
     counted = counting(facts.tokenizer) if system.tokenizer == "auto" else system.tokenizer
     return EncoderSpec(
         model=model,
-        query_prompt=facts.prompts.query if system.query_prompt is None else system.query_prompt,
-        document_prompt=facts.prompts.document if system.document_prompt is None else system.document_prompt,
+        query_prompt=prompts.query if system.query_prompt is None else system.query_prompt,
+        document_prompt=prompts.document if system.document_prompt is None else system.document_prompt,
         dtype=system.dtype,
         vectors=system.vectors,
         max_tokens=limit,
@@ -184,7 +186,7 @@ def _rerank(
         remove_self_matches=texts.remove_self_matches,
         reranker=RerankerSpec(
             kind=system.method,
-            model=resolve(experiment, system.model, "reranker" if cross else "encoder"),
+            model=resolve(experiment, system.model, "reranker" if cross else "encoder", system.dtype),
             query_prompt=query_prompt,
             document_prompt=document_prompt,
             dtype=system.dtype,
@@ -201,7 +203,7 @@ def _late(
 ) -> Node:
     query_prompt, document_prompt = _prompts(system.model)
     late = LateSpec(
-        model=resolve(experiment, system.model, "late-interaction"),
+        model=resolve(experiment, system.model, "late-interaction", system.dtype),
         query_prompt=query_prompt,
         document_prompt=document_prompt,
         language=system.language_adapter or texts.language,

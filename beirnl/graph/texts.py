@@ -8,7 +8,7 @@ from beirnl import registry
 from beirnl.config import PACKAGE, DatasetConfig, Experiment, ParallelConfig, resolve_path
 from beirnl.datasets import beir
 from beirnl.datasets.importing import count_lines, shard_count
-from beirnl.errors import ConfigError, DataError, nearest
+from beirnl.errors import ConfigError, DataError
 from beirnl.graph.nodes import Graph, Node, Texts, back_version
 from beirnl.graph.translations import Subject, translated
 from beirnl.stages.imports import CorpusSpec, JudgedSpec, LinesSpec
@@ -44,7 +44,7 @@ def _folder(experiment: Experiment, dataset: DatasetConfig, entry: registry.Data
         raise ConfigError(
             f"dataset {dataset.name!r} has no path and is not in the registry",
             where=experiment.file,
-            remedy=f"add path = ...; for one of the registry, {nearest(dataset.name, registry.datasets())}",
+            remedy=f"add path = ...; for one of the registry, {registry.near_datasets(dataset.name)}",
         )
     path = entry.path.replace("{package}", str(PACKAGE)).replace("{data}", "${BEIRNL_DATA}")
     return resolve_path(path, experiment.file)

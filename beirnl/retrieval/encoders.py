@@ -14,11 +14,10 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 
 from beirnl.errors import ConfigError, EngineError
-from beirnl.models.cache import model_path
 from beirnl.models.usem3 import UseM3, is_usem3
 from beirnl.retrieval.answers import check_finite, check_number, other_dtype
+from beirnl.retrieval.checkpoints import sentence_transformer, weights
 from beirnl.retrieval.languages import set_language
-from beirnl.retrieval.own_code import own_code
 from beirnl.retrieval.tokens import TOKENISED, Prepared, Tokens
 from beirnl.specs import EncoderSpec
 
@@ -62,7 +61,7 @@ def load_encoder(spec: EncoderSpec, *, device: str = "auto", threads: int | None
         PrerequisiteError: the model's weights are not there.
         ConfigError: the model cannot have this dtype, this many tokens or numbers, or this language.
     """
-    folder = model_path(spec.model)
+    folder = weights(spec.model)
     backend: _Backend
     if is_usem3(folder):
         if spec.dtype != "float32":
@@ -156,19 +155,10 @@ class _Numpy:
 
 
 class _SentenceTransformer:
-    """A model that sentence-transformers loads; its pooling and dense layers are those of its folder."""
+    """A model that sentence-transformers loads."""
 
     def __init__(self, spec: EncoderSpec, folder: Path, device: str, threads: int | None) -> None:
-        from sentence_transformers import SentenceTransformer
-
-        with own_code(spec.model):
-            self._model = SentenceTransformer(
-                str(folder),
-                device=torch_device(device, threads),
-                trust_remote_code=spec.model.trust_remote_code,
-                local_files_only=True,
-                model_kwargs={"dtype": spec.dtype},
-            ).eval()
+        self._model = sentence_transformer(spec.model, folder, torch_device(device, threads), spec.dtype)
         if spec.max_tokens:
             check_limit(self._model, spec.max_tokens, spec.model.name)
             self._model.max_seq_length = spec.max_tokens
