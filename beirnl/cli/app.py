@@ -34,7 +34,7 @@ models_app = typer.Typer(help="Models that experiments can name.")
 app.add_typer(models_app, name="models")
 
 Exp = Annotated[Path, typer.Argument(metavar="EXP", help="Experiment file (TOML).", show_default=False)]
-Format = Literal["table", "markdown", "json", "html"]
+Format = Literal["table", "markdown", "latex", "html", "csv", "json"]
 
 
 def console() -> "Console":

@@ -18,13 +18,19 @@ def report(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A file instead of standard output.")
     ] = None,
+    table: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only this table of the paper: 1 to 6, or 3-en.")
+    ] = None,
+    compare: Annotated[
+        str, typer.Option(metavar="paper,mteb", help="Set published figures and the differences beside ours.")
+    ] = "",
     with_results: Annotated[
         list[Path] | None,
         typer.Option(
             "--with-results",
             metavar="FILE",
-            help="Set published figures beside ours: a task's JSON of MTEB, or results of BEIR or ranx that "
-            "are called DATASET.LANGUAGE.json. Can be repeated.",
+            help="Add rows of others: a task's JSON of MTEB, or results of BEIR or ranx that are called "
+            "DATASET.LANGUAGE.json. Can be repeated.",
         ),
     ] = None,
     export: Annotated[
@@ -34,12 +40,16 @@ def report(
 ) -> None:
     """Show the result: measures, checks of translations, warnings, run files.
 
+    `beirnl report EXP --table 3 --compare paper,mteb --format latex` makes the paper's Table 3, with what the
+    paper and MTEB have published and the reasons for the gaps that the conditions tell.
+
     `beirnl report EXP --export DIR --as mteb` writes results that the mteb library reads;
-    `beirnl report EXP --with-results results/ORG__MODEL/REVISION/SciFact.json` sets MTEB's beside ours.
+    `beirnl report EXP --with-results results/ORG__MODEL/REVISION/SciFact.json` adds MTEB's as a row.
     """
-    from beirnl.evaluation import page, records, text
+    from beirnl.evaluation import page, paper, text
+    from beirnl.evaluation.formats import FORMATS
     from beirnl.pipeline import Pipeline
-    from beirnl.reporting import exporting, gather, others
+    from beirnl.reporting import exporting, gather, others, per_query
 
     pipeline = Pipeline.of(load(experiment))
     if export:
@@ -47,17 +57,20 @@ def report(
         print(f"{len(written)} files written to {export}")
         return
     found = others.with_results(gather(pipeline), pipeline, with_results or ())
-    for line in found.warnings if format == "json" else ():
+    sources = [name.strip() for name in compare.split(",") if name.strip()]
+    if table:
+        found = paper.tabled(found, table, sources)
+    elif sources:
+        found = paper.compared(found, sources)
+    for line in found.warnings if format in ("json", "csv", "latex") else ():
         print(f"warning: {line}", file=sys.stderr)
     if format == "table" and output is None:
         text.show(found, console())
         return
-    if format == "json":
-        rendered = records.to_json(found.records)
-    elif format == "html":
-        rendered = page.render(found)
+    if format == "html" and not table:
+        rendered = page.render(found, per_query.views(pipeline, found.scores))
     else:
-        rendered = text.to_markdown(found)
+        rendered = FORMATS["markdown" if format == "table" else format](found)
     if output:
         output.write_text(rendered, encoding="utf-8")
     else:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 if TYPE_CHECKING:
     from beirnl.evaluation.back_translation import BackTranslation
     from beirnl.evaluation.quality import Quality
+    from beirnl.evaluation.tables import Table
 
 JSON_SCHEMA = "https://json-schema.org/draft/2020-12/schema"
 
@@ -124,6 +125,41 @@ class Timing(NamedTuple):
     units: int
 
 
+class DatasetSize(NamedTuple):
+    """What was imported of a dataset in a language; parts are counted together.
+
+    Attributes:
+        dataset, language: as records name them.
+        domain: as its translation was told, or would be.
+        queries: judged ones.
+        documents: of the corpus.
+        relevant: judgements above 0.
+    """
+
+    dataset: str
+    language: str
+    domain: str
+    queries: int
+    documents: int
+    relevant: int
+
+
+class Speed(NamedTuple):
+    """How fast a system was on a dataset in a language, per worker, by the seconds of its receipts.
+
+    Attributes:
+        dataset, language, system: as records name them.
+        documents: per second, through everything that is made of documents before a query is asked.
+        queries: per second, from query to run, first stages included.
+    """
+
+    dataset: str
+    language: str
+    system: str
+    documents: float | None
+    queries: float | None
+
+
 @dataclass(frozen=True)
 class Report:
     """Everything that is shown about one experiment.
@@ -139,6 +175,9 @@ class Report:
         timings: per stage and dataset.
         quality: scores of translations against references, by translation.
         back_translation: scores before and after a translation there and back.
+        datasets: sizes of what was imported.
+        speeds: of the systems.
+        tables: further tables, which stand first.
     """
 
     name: str
@@ -151,6 +190,9 @@ class Report:
     timings: Sequence[Timing] = ()
     quality: Mapping[str, "Quality"] = field(default_factory=dict)
     back_translation: "BackTranslation | None" = None
+    datasets: Sequence[DatasetSize] = ()
+    speeds: Sequence[Speed] = ()
+    tables: Sequence["Table"] = ()
 
 
 _RECORDS = TypeAdapter(tuple[Record, ...])

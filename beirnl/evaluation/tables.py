@@ -60,6 +60,11 @@ class Table(NamedTuple):
     footnotes: Sequence[tuple[str, str]] = ()
 
 
+def marks(notes: str) -> str:
+    """Marks of footnotes as text puts them behind a value: letters in brackets, a dagger as it is."""
+    return f" [{notes}]" if notes.isalnum() else notes
+
+
 def tables(report: Report) -> list[Table]:
     """All tables of a report, in reading order; empty ones are left out.
 
@@ -67,6 +72,7 @@ def tables(report: Report) -> list[Table]:
         DataError: two records say the same system, dataset, language and measure.
     """
     made = [
+        *report.tables,
         *score_tables(report.records),
         *condition_tables(report.records),
         *_translations(report),

@@ -7,7 +7,7 @@ from beirnl.evaluation.measures import parse
 from beirnl.evaluation.records import Report, Timing
 from beirnl.graph import Evaluation, Node
 from beirnl.pipeline import Pipeline
-from beirnl.reporting import depths, scores, translations
+from beirnl.reporting import depths, scores, sizes, translations
 
 __all__ = ["gather"]
 
@@ -50,6 +50,8 @@ def gather(pipeline: Pipeline) -> Report:
         scores=values,
         notes=list(pipeline.experiment.notes),
         timings=list(_timings(pipeline, nodes)),
+        datasets=list(sizes.datasets(pipeline, finished)),
+        speeds=list(sizes.speeds(pipeline, evaluations)),
     )
 
 
