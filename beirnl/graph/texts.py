@@ -7,7 +7,7 @@ from typing import Literal
 from beirnl import registry
 from beirnl.config import PACKAGE, DatasetConfig, Experiment, ParallelConfig, resolve_path
 from beirnl.datasets import beir
-from beirnl.datasets.importing import count_lines, shard_count
+from beirnl.datasets.importing import shard_count
 from beirnl.errors import ConfigError, DataError, nearest
 from beirnl.graph.nodes import Graph, Node, Texts, back_version
 from beirnl.graph.translations import Subject, translated
@@ -82,7 +82,7 @@ def _imported(
 
 def _corpus_spec(dataset: DatasetConfig, folder: Path, digests: FileDigests) -> CorpusSpec:
     file = beir.corpus_path(folder)
-    shards = shard_count(count_lines(file), dataset.shard_documents)
+    shards = shard_count(beir.count_rows(file), dataset.shard_documents)
     return CorpusSpec(sha256=beir.content_sha256(file, digests.sha256), shards=shards, folder=folder)
 
 

@@ -43,7 +43,7 @@ class LinesSpec(Spec):
 
 
 def import_corpus(unit: Unit) -> None:
-    """``corpus.jsonl`` into shards by content; one unit, a part per shard."""
+    """A corpus into shards by content; one unit, a part per shard."""
     spec = unit.task.spec
     assert isinstance(spec, CorpusSpec)
     path = beir.corpus_path(spec.folder)
@@ -56,11 +56,10 @@ def import_corpus(unit: Unit) -> None:
 
     partitioner = importing.Partitioner(spec.shards, write)
     empty = []
-    for row, record in enumerate(beir.read_records(path)):
-        partitioner.add(row, record)
-        unit.out.rows_in += 1
-        if importing.is_empty(record):
-            empty.append(record.id)
+    for batch in beir.read_batches(path):
+        partitioner.add(batch)
+        unit.out.rows_in += len(batch)
+        empty += importing.empty_ids(batch)
     partitioner.flush()
     if not unit.out.rows_in:
         raise DataError("holds no documents", where=path, remedy="check the dataset's path")
@@ -111,9 +110,8 @@ def import_qrels(unit: Unit) -> None:
     table = importing.read_judgements(beir.qrels_path(spec.folder, spec.split), queries)
     frame = pl.from_arrow(table)
     assert isinstance(frame, pl.DataFrame)
-    ids = (
-        pl.Series("id", shard["id"].to_pylist(), dtype=pl.String) for shard in unit.inputs["corpus"].tables()
-    )
+    corpus = unit.inputs["corpus"]
+    ids = (pl.Series(pl.from_arrow(shard["id"])) for shard in corpus.tables(["id"]))
     unit.out.rows_in = table.num_rows
     unit.out.warnings += importing.qrels_warnings(frame, ids)
     unit.out.write(table, QRELS)
