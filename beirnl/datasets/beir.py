@@ -1,9 +1,9 @@
 """Retrieval sets on this machine, in the layout of BEIR, of the hub, or of TREC.
 
-BEIR has ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/SPLIT.tsv``; the hub Parquet files; TREC documents, topics
-and qrels. All are found and read through the functions of this module, in any mixture. Every error names the
-file and the line (or row). A byte order mark, CRLF line ends and blank lines are read over; identifiers that
-are numbers become text.
+BEIR has ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/SPLIT.tsv``; the hub Parquet files; TREC documents,
+topics and qrels. All are found and read through the functions of this module, in any mixture. Every error
+names the file and the line (or row). A byte order mark, CRLF line ends and blank lines are read over;
+identifiers that are numbers become text.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from beirnl.datasets import files, hub_layout, rows, text_forms, trec
+from beirnl.datasets import files, hub_layout, rows, sgml, text_forms
 from beirnl.datasets.rows import Judgement, Record
 from beirnl.errors import DataError
 
@@ -35,7 +35,7 @@ __all__ = [
 #: The two folders of a published set.
 PUBLISHED = ("beir", "hub")
 
-_TEXT_READERS = {"json": text_forms.json_texts, "trec": trec.read, "columns": text_forms.column_texts}
+_TEXT_READERS = {"json": text_forms.json_texts, "trec": sgml.read, "columns": text_forms.column_texts}
 _QRELS_READERS = {".jsonl": text_forms.json_judgements, ".jsonl.gz": text_forms.json_judgements}
 
 
@@ -124,7 +124,7 @@ def count_rows(path: Path) -> int:
     found = files.files_of(path)
     if found and files.suffix_of(found[0]) == ".parquet":
         return hub_layout.count_rows(found)
-    return sum(trec.count(file) if files.form_of(file) == "trec" else _count_lines(file) for file in found)
+    return sum(sgml.count(file) if files.form_of(file) == "trec" else _count_lines(file) for file in found)
 
 
 def _count_lines(file: Path) -> int:

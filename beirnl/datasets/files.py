@@ -5,7 +5,7 @@ A *table* is a file, or a folder of files of one form, or the first of several n
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Literal
 
 from beirnl.datasets.rows import lines
@@ -71,12 +71,17 @@ def _beside(folder: Path) -> Iterator[tuple[str, Path]]:
             yield match.group(1) or _SPLIT, path
 
 
-def suffix_of(path: Path) -> str:
+def readable(name: str) -> bool:
+    """Whether a file of this name can be a table."""
+    return suffix_of(PurePath(name)) in {*_FORMS, *_JUDGED}
+
+
+def suffix_of(path: PurePath) -> str:
     """``.tsv``, ``.jsonl.gz``: the suffix that tells a file's form."""
     return "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
 
 
-def split_of(path: Path) -> str:
+def split_of(path: PurePath) -> str:
     """The split that a file belongs to: ``test`` for ``test-00000-of-00002.parquet``."""
     stem = path.name.removesuffix(suffix_of(path))
     match = _NUMBERED.fullmatch(stem)

@@ -152,7 +152,8 @@ def repeated_rows(values: np.ndarray) -> np.ndarray:
 
 
 def _take(chunks: list[np.ndarray], places: np.ndarray, dtype: type) -> np.ndarray:
-    return (np.concatenate(chunks) if chunks else np.empty(0, dtype))[places]
+    values: np.ndarray = np.concatenate(chunks) if chunks else np.empty(0, dtype)
+    return values[places]
 
 
 def refuse_two_texts(repeated: pl.DataFrame, path: Path) -> None:

@@ -49,7 +49,7 @@ def json_judgements(path: Path) -> Iterator[Judgement]:
 
 
 def _objects(path: Path, kind: type, named: str) -> Iterator[tuple[int, Any]]:
-    decoder = msgspec.json.Decoder(kind)
+    decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(kind)
     for number, line in lines(path):
         try:
             yield number, decoder.decode(decoded(line, path, number))

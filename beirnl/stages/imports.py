@@ -18,11 +18,12 @@ from beirnl.store.parquet import read_table
 
 
 class CorpusSpec(Spec):
-    """A corpus file: known by its content, found at ``folder``."""
+    """A corpus: known by its content, found at ``folder``; ``source`` says where it was fetched from."""
 
     sha256: str
     shards: int
     folder: Path = Field(exclude=True)
+    source: str = Field(default="", exclude=True)
 
 
 class JudgedSpec(Spec):
@@ -32,6 +33,7 @@ class JudgedSpec(Spec):
     queries_sha256: str
     qrels_sha256: str
     folder: Path = Field(exclude=True)
+    source: str = Field(default="", exclude=True)
 
 
 class LinesSpec(Spec):

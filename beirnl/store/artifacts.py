@@ -75,7 +75,7 @@ class _Format(BaseModel):
 
 
 class Manifest(BaseModel):
-    """The closing record of an artifact."""
+    """The closing record of an artifact; ``source`` is where imported rows were fetched from, or empty."""
 
     format: int = FORMAT
     stage: str
@@ -87,6 +87,7 @@ class Manifest(BaseModel):
     content: str
     receipts: tuple[Receipt, ...]
     reduced: Receipt | None = None
+    source: str = ""
 
 
 def receipt_name(unit: int) -> str:
