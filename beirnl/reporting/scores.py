@@ -103,6 +103,7 @@ def conditions(pipeline: Pipeline, members: Sequence[Evaluation]) -> Conditions:
         **_imported_conditions(pipeline, members),
         **_recall_conditions(pipeline, members),
         **_translation_conditions(first.corpus),
+        **_source_conditions(first.corpus),
     )
 
 
@@ -113,6 +114,15 @@ def first_translation(rows: Node) -> TranslationSpec | None:
         node = node.inputs.get("rows")
     spec = node.spec if node else None
     return spec if isinstance(spec, TranslationSpec) else None
+
+
+def _source_conditions(corpus: Node) -> dict[str, Any]:
+    """Where the documents were fetched from and at which revision; nothing for a folder of the user's."""
+    node: Node | None = corpus
+    while node and node.stage != "import-corpus":
+        node = node.inputs.get("rows") or node.inputs.get("corpus")
+    source = getattr(node.spec, "source", "") if node else ""
+    return {"dataset_source": source} if source else {}
 
 
 def _translation_conditions(corpus: Node) -> dict[str, Any]:
