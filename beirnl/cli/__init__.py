@@ -10,6 +10,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from beirnl import __version__
+
 # Commands join the application when their modules are imported.
 from beirnl.cli import audit, evaluate, models, publish, quality, run, show, translate  # noqa: F401
 from beirnl.cli.app import app
