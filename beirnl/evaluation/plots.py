@@ -6,10 +6,6 @@ from contextlib import contextmanager
 from io import StringIO
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-import polars as pl
-
-from beirnl.evaluation.measures import bootstrap_interval
 from beirnl.evaluation.records import Record, Report
 
 if TYPE_CHECKING:
@@ -22,7 +18,6 @@ _LEGEND_COLUMNS, _WIDE_LABEL = 3, 12
 _WIDTH = 4.6  # inches: about the width of a telephone, so that text stays readable there
 _BAR = 0.19  # inches per bar
 _LONGEST_NAME = 26
-_KEY = ("dataset", "language", "system", "measure")
 _SETTINGS: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "beirnl",
@@ -80,13 +75,10 @@ def main_measure(records: Sequence[Record]) -> str:
 def _quality(report: Report) -> Iterator[Plot]:
     datasets = list(dict.fromkeys(record.dataset for record in report.records))
     languages = list(dict.fromkeys(record.language for record in report.records))
-    scores = _by_record(report.scores)
     for number, dataset in enumerate(datasets):
         records = [record for record in report.records if record.dataset == dataset]
         measure = main_measure(records)
-        bars = [
-            _Bar(r.system, r.language, r.value, _interval(scores, r)) for r in records if r.measure == measure
-        ]
+        bars = [_Bar(r.system, r.language, r.value, _interval(r)) for r in records if r.measure == measure]
         title = f"{measure} on {dataset}"
         known = any(bar.interval for bar in bars)
         with _figure(bars, len(languages)) as (axes, out):
@@ -105,19 +97,8 @@ def _label(value: float | None) -> str:
     return "incomplete" if value is None else f"{value:.4f}"
 
 
-def _by_record(scores: pl.DataFrame | None) -> dict[tuple[Any, ...], np.ndarray]:
-    """Values per query by dataset, language, system and measure."""
-    if scores is None:
-        return {}
-    return {key: group["value"].to_numpy() for key, group in scores.group_by(*_KEY)}
-
-
-def _interval(scores: Mapping[tuple[Any, ...], np.ndarray], record: Record) -> tuple[float, float] | None:
-    """Interval of a record's value; None where that is no mean over queries, or not that of the scores."""
-    values = scores.get(tuple(getattr(record, name) for name in _KEY))
-    if values is None or record.value is None or record.conditions.averaging != "queries":
-        return None
-    return bootstrap_interval(values) if abs(values.mean() - record.value) < 1e-6 else None
+def _interval(record: Record) -> tuple[float, float] | None:
+    return (record.low, record.high) if record.low is not None and record.high is not None else None
 
 
 def _grouped(axes: "Axes", bars: Sequence[_Bar], series: Sequence[str]) -> None:
