@@ -1,6 +1,7 @@
 """Commands that show results and what there is."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -16,19 +17,24 @@ def report(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A file instead of standard output.")
     ] = None,
+    pairs: Annotated[
+        bool, typer.Option("--pairs", help="Test all pairs of systems in every column, not only the best.")
+    ] = False,
 ) -> None:
     """Show the result: measures, checks of translations, warnings, run files."""
-    from beirnl.evaluation import page, records, text
+    from beirnl.evaluation import page, records, text, uncertainty_tables
     from beirnl.pipeline import Pipeline
     from beirnl.reporting import gather
 
-    found = gather(Pipeline.of(load(experiment)))
+    found = replace(gather(Pipeline.of(load(experiment))), pairs=pairs)
     for line in found.warnings if format == "json" else ():
         print(f"warning: {line}", file=sys.stderr)
     if format == "table" and output is None:
         text.show(found, console())
         return
-    if format == "json":
+    if format == "json" and pairs and found.uncertainty:
+        rendered = uncertainty_tables.pairs_json(found.uncertainty)
+    elif format == "json":
         rendered = records.to_json(found.records)
     elif format == "html":
         rendered = page.render(found)
