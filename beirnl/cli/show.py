@@ -1,6 +1,7 @@
 """Commands that show results and what there is."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -37,6 +38,9 @@ def report(
         Path | None, typer.Option(metavar="DIR", help="Write runs and results there, for other tools.")
     ] = None,
     form: Annotated[Form, typer.Option("--as", help="What --export writes.")] = "trec",
+    pairs: Annotated[
+        bool, typer.Option("--pairs", help="Test all pairs of systems in every column, not only the best.")
+    ] = False,
 ) -> None:
     """Show the result: measures, checks of translations, warnings, run files.
 
@@ -46,7 +50,7 @@ def report(
     `beirnl report EXP --export DIR --as mteb` writes results that the mteb library reads;
     `beirnl report EXP --with-results results/ORG__MODEL/REVISION/SciFact.json` adds MTEB's as a row.
     """
-    from beirnl.evaluation import page, paper, text
+    from beirnl.evaluation import page, paper, text, uncertainty_tables
     from beirnl.evaluation.formats import FORMATS
     from beirnl.pipeline import Pipeline
     from beirnl.reporting import exporting, gather, others, per_query
@@ -56,7 +60,7 @@ def report(
         written = exporting.export(pipeline, export, form)
         print(f"{len(written)} files written to {export}")
         return
-    found = others.with_results(gather(pipeline), pipeline, with_results or ())
+    found = replace(others.with_results(gather(pipeline), pipeline, with_results or ()), pairs=pairs)
     sources = [name.strip() for name in compare.split(",") if name.strip()]
     if table:
         found = paper.tabled(found, table, sources)
@@ -67,7 +71,9 @@ def report(
     if format == "table" and output is None:
         text.show(found, console())
         return
-    if format == "html" and not table:
+    if format == "json" and pairs and found.uncertainty:
+        rendered = uncertainty_tables.pairs_json(found.uncertainty)
+    elif format == "html" and not table:
         rendered = page.render(found, per_query.views(pipeline, found.scores))
     else:
         rendered = FORMATS["markdown" if format == "table" else format](found)

@@ -1,68 +1,42 @@
-"""How deep runs go, and what is compared where an imported run is shallower than the others."""
+"""How deep runs go, and what is compared where they differ in that."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import Any
 
-import polars as pl
-
-from beirnl.evaluation.comparing import cut_to_common_depth
-from beirnl.evaluation.measures import evaluate, parse
+from beirnl.evaluation.measures import parse
 from beirnl.graph import Evaluation
 from beirnl.pipeline import Pipeline
 
-#: Per-query values by key of the evaluation that they stand for.
-Cut = Mapping[str, pl.DataFrame]
+#: A dataset, one of its parts (empty: it has none), and a language.
+Place = tuple[str, str, str]
+
+
+def place(evaluation: Evaluation) -> Place:
+    """What is searched."""
+    return evaluation.dataset, evaluation.part, evaluation.language
 
 
 def depth(pipeline: Pipeline, evaluation: Evaluation) -> int:
-    """Hits that a query can have: as the system says, of an imported run as its file has."""
+    """Hits that a query can have: as the system says; of a run made elsewhere the most that one has."""
     run = evaluation.node.inputs["run"]
     if run.stage != "import-run":
         return evaluation.system.depth
     (receipt,) = run.artifact(pipeline.workspace).manifest.receipts
-    return receipt.counts.get("depth", 0)
+    return receipt.counts.get("depth", 0) or evaluation.system.depth
 
 
-def cut(pipeline: Pipeline, evaluations: Sequence[Evaluation]) -> tuple[Cut, list[str]]:
-    """Values of runs that were cut to the depth of the shallowest, beside an imported run.
-
-    Systems of one experiment may differ in depth as their tables say. A run that was made elsewhere is
-    compared fairly: where a measure looks deeper than the shallowest run of its column goes, all are cut.
-
-    Returns:
-        The values per query (columns query_id, measure, value) of the evaluations that were cut, by the key
-        of their node, and warnings.
-    """
-    columns: dict[tuple[str, str, str], list[Evaluation]] = {}
-    for evaluation in evaluations:
-        place = (evaluation.dataset, evaluation.part, evaluation.language)
-        columns.setdefault(place, []).append(evaluation)
-    values: dict[str, pl.DataFrame] = {}
-    warnings: list[str] = []
-    for place, members in columns.items():
-        if _differ(pipeline, members):
-            found, told = _cut(pipeline, members)
-            values |= found
-            warnings += [f"{'/'.join(filter(None, place))}: {line}" for line in told]
-    return values, warnings
+def least(pipeline: Pipeline, evaluations: Sequence[Evaluation]) -> dict[Place, int]:
+    """The least depth of the systems on each dataset, part and language: so deep all are compared."""
+    found: dict[Place, int] = {}
+    for one in evaluations:
+        deep = depth(pipeline, one)
+        found[place(one)] = min(deep, found.get(place(one), deep))
+    return found
 
 
-def _differ(pipeline: Pipeline, members: Sequence[Evaluation]) -> bool:
-    """Whether an imported run stands among others of another depth, and a measure sees the difference."""
-    imported = any(member.node.inputs["run"].stage == "import-run" for member in members)
-    depths = {depth(pipeline, member) for member in members}
-    names = {name for member in members for name in member.node.spec.measures}  # type: ignore[attr-defined]
-    deepest = max((measure.cutoff or max(depths) for measure in parse(names)), default=0)
-    return imported and len(depths) > 1 and deepest > min(depths)
-
-
-def _cut(pipeline: Pipeline, members: Sequence[Evaluation]) -> tuple[dict[str, pl.DataFrame], list[str]]:
-    workspace = pipeline.workspace
-    runs = {e.system.name: e.node.inputs["run"].artifact(workspace).table() for e in members}
-    shorter, warnings = cut_to_common_depth(runs)
-    values = {}
-    for e in members:
-        run = shorter[e.system.name]
-        if run.num_rows < runs[e.system.name].num_rows:
-            measures = e.node.spec.measures  # type: ignore[attr-defined]
-            values[e.node.key] = evaluate(run, e.qrels.artifact(workspace).table(), measures)
-    return values, warnings
+def deeper(pipeline: Pipeline, evaluation: Evaluation, shortest: int) -> list[str]:
+    """Measures that look deeper than others have gone, if this system has gone deeper than they."""
+    spec: Any = evaluation.node.spec
+    if depth(pipeline, evaluation) <= shortest:
+        return []
+    return [one.name for one in parse(spec.measures) if one.cutoff is None or one.cutoff > shortest]

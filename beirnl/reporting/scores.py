@@ -1,16 +1,18 @@
 """Numbers of finished evaluations, with their conditions, and the files with their runs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
 import polars as pl
 
-from beirnl.evaluation.measures import mean_of_parts, summarise
+from beirnl.evaluation.comparing import cut
+from beirnl.evaluation.measures import evaluate, mean_of_parts, summarise
 from beirnl.evaluation.records import Conditions, Record, RunFile
 from beirnl.graph import Evaluation, Node
 from beirnl.pipeline import Pipeline
-from beirnl.reporting.depths import Cut, depth
+from beirnl.reporting import depths
+from beirnl.reporting.depths import Place
 from beirnl.specs import TranslationSpec
 from beirnl.stages.ann import check_recall, recall_of, recalls_of
 from beirnl.store.artifacts import Artifact
@@ -21,26 +23,28 @@ def _artifact(pipeline: Pipeline, node: Node) -> Artifact:
     return node.artifact(pipeline.workspace)
 
 
-def _per_query(pipeline: Pipeline, evaluation: Evaluation, cut: Cut) -> pl.DataFrame:
-    if evaluation.node.key in cut:
-        return cut[evaluation.node.key]
+def _per_query(pipeline: Pipeline, evaluation: Evaluation, least: Mapping[Place, int]) -> pl.DataFrame:
+    """Values per query, those of deep measures from the run as deep as that of every system."""
     frame = pl.from_arrow(_artifact(pipeline, evaluation.node).read(0))
     assert isinstance(frame, pl.DataFrame)
-    return frame
+    depth = least[depths.place(evaluation)]
+    deeper = depths.deeper(pipeline, evaluation, depth)
+    if not deeper:
+        return frame
+    run = cut(_artifact(pipeline, evaluation.node.inputs["run"]).table(), depth)
+    values = evaluate(run, _artifact(pipeline, evaluation.qrels).table(), deeper)
+    joined = frame.join(values, on=["query_id", "measure"], how="left", maintain_order="left")
+    return joined.select("query_id", "measure", pl.coalesce("value_right", "value").alias("value"))
 
 
-def scores(pipeline: Pipeline, evaluations: Sequence[Evaluation], cut: Cut) -> pl.DataFrame | None:
-    """Values per query: columns dataset, language, system, query_id, measure, value.
-
-    Args:
-        pipeline: the experiment.
-        evaluations: those that are finished.
-        cut: see :func:`beirnl.reporting.depths.cut`.
-    """
+def scores(pipeline: Pipeline, evaluations: Sequence[Evaluation]) -> pl.DataFrame | None:
+    """Values per query: columns dataset, language, part, system, query_id, measure, value."""
+    least = depths.least(pipeline, evaluations)
     frames = [
-        _per_query(pipeline, e, cut).select(
+        _per_query(pipeline, e, least).select(
             pl.lit(e.dataset).alias("dataset"),
             pl.lit(e.language).alias("language"),
+            pl.lit(e.part).alias("part"),
             pl.lit(e.system.name).alias("system"),
             pl.col("query_id") if not e.part else pl.concat_str(pl.lit(e.part + "/"), "query_id"),
             "measure",
@@ -55,11 +59,12 @@ def _identity(evaluation: Evaluation) -> tuple[str, str, str]:
     return evaluation.dataset, evaluation.language, evaluation.system.name
 
 
-def records(pipeline: Pipeline, evaluations: Sequence[Evaluation], cut: Cut) -> Iterator[Record]:
+def records(pipeline: Pipeline, evaluations: Sequence[Evaluation]) -> Iterator[Record]:
     """One record per dataset, language, system and measure; a dataset in parts has the mean of its parts."""
+    least = depths.least(pipeline, evaluations)
     for identity, group in groupby(sorted(evaluations, key=_identity), key=_identity):
         members = list(group)
-        summaries = {e.part: _summary(pipeline, e, cut) for e in members}
+        summaries = {e.part: _summary(pipeline, e, least) for e in members}
         expected = pipeline.graph.expected_parts.get(identity[0]) or ("",)
         shared = conditions(pipeline, members)
         for measure in summaries[members[0].part]["measure"]:
@@ -83,8 +88,8 @@ def _row(frame: pl.DataFrame, measure: str) -> dict[str, Any]:
     return frame.filter(pl.col("measure") == measure).row(0, named=True)
 
 
-def _summary(pipeline: Pipeline, evaluation: Evaluation, cut: Cut) -> pl.DataFrame:
-    return summarise(_per_query(pipeline, evaluation, cut), _artifact(pipeline, evaluation.qrels).table())
+def _summary(pipeline: Pipeline, evaluation: Evaluation, least: Mapping[Place, int]) -> pl.DataFrame:
+    return summarise(_per_query(pipeline, evaluation, least), _artifact(pipeline, evaluation.qrels).table())
 
 
 def conditions(pipeline: Pipeline, members: Sequence[Evaluation]) -> Conditions:
@@ -238,7 +243,7 @@ def _imported_conditions(pipeline: Pipeline, members: Sequence[Evaluation]) -> d
     return {
         "file": ", ".join(dict.fromkeys(spec.file.name for spec in specs)),
         "file_sha256": digest([spec.sha256 for spec in specs]) if len(specs) > 1 else specs[0].sha256,
-        "depth": max(depth(pipeline, member) for member in members),
+        "depth": max(depths.depth(pipeline, member) for member in members),
     }
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from beirnl.datasets import beir, importing
 from beirnl.evaluation import measures, runs
-from beirnl.evaluation.comparing import cut_to_common_depth
+from beirnl.evaluation.comparing import cut_to_shortest
 from beirnl.evaluation.records import Conditions, Record, Report
 from beirnl.stages.runs import matched
 from beirnl.store.keys import digest, file_sha256
@@ -45,8 +45,9 @@ def score_files(files: Sequence[Path], qrels: Path, names: Sequence[str] = ()) -
         found[str(file) if name in found else name] = run
         warnings += told
     if len(found) > 1:
-        found, told = cut_to_common_depth(found)
-        warnings += told
+        cut = cut_to_shortest(found)
+        found = {name: run.to_arrow() for name, run in cut.runs.items()}
+        warnings += cut.warnings
     values = {name: measures.evaluate(run, judged, wanted) for name, run in found.items()}
     places = {"dataset": qrels.stem, "language": "und"}
     records = [
@@ -58,7 +59,14 @@ def score_files(files: Sequence[Path], qrels: Path, names: Sequence[str] = ()) -
     ]
     columns = {name: [pl.lit(value).alias(key) for key, value in places.items()] for name in values}
     scores = pl.concat(
-        frame.select(*columns[name], pl.lit(name).alias("system"), "query_id", "measure", "value")
+        frame.select(
+            *columns[name],
+            pl.lit("").alias("part"),
+            pl.lit(name).alias("system"),
+            "query_id",
+            "measure",
+            "value",
+        )
         for name, frame in values.items()
     )
     return Report(name=qrels.stem, records=records, warnings=warnings, scores=scores)
