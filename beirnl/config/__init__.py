@@ -5,6 +5,7 @@ What enters the keys of artifacts is resolved from here into :mod:`beirnl.specs`
 
 from beirnl.config.experiment import Experiment
 from beirnl.config.loading import experiment_of, load_experiment
+from beirnl.config.models import ModelConfig
 from beirnl.config.paths import PACKAGE, expand, resolve_path
 from beirnl.config.sections import (
     DatasetConfig,
@@ -33,6 +34,7 @@ __all__ = [
     "Experiment",
     "FusionSystem",
     "LateSystem",
+    "ModelConfig",
     "ParallelConfig",
     "PriceConfig",
     "RerankSystem",

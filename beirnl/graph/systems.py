@@ -7,12 +7,13 @@ from beirnl.config import (
     Experiment,
     FusionSystem,
     LateSystem,
+    ModelConfig,
     RerankSystem,
     RunSystem,
     resolve_path,
 )
 from beirnl.errors import ConfigError, DataError
-from beirnl.graph.models import resolve
+from beirnl.graph.models import find, resolve
 from beirnl.graph.nodes import Evaluation, Graph, Kind, Node, Texts
 from beirnl.graph.profiles import bm25_conditions, conditions_name, instruction, under_profile
 from beirnl.retrieval import analysis
@@ -109,20 +110,21 @@ def _bm25(graph: Graph, experiment: Experiment, system: Bm25System, texts: Texts
     return graph.add(Node(searching, texts.label, search, inputs, system.name))
 
 
-def _prompts(name: str, said: str | None) -> tuple[str, str]:
-    entry = registry.find_model(name)
+def _prompts(experiment: Experiment, name: str, said: str | None) -> tuple[str, str]:
+    entry = find(experiment, name)
     prompts = entry.prompts_with(said) if entry else registry.Prompts()
     return prompts.query, prompts.document
 
 
 def _encoder(experiment: Experiment, system: DenseSystem, texts: Texts) -> EncoderSpec:
     """The encoder of a system: what the file says, else the registry."""
-    entry = registry.find_model(system.model)
+    entry = find(experiment, system.model)
     facts = entry or registry.ModelEntry(name=system.model, kind="encoder", licence="")
     api = ModelRef(name=system.model, source=f"api:{system.model}") if system.engine else None
     model = api or resolve(experiment, system.model, "encoder", system.dtype)
     remote = model.source.startswith("api:")
-    limit = system.max_tokens or (facts.max_tokens if remote else None)
+    stated = remote or isinstance(facts, ModelConfig)
+    limit = system.max_tokens or (facts.max_tokens if stated else None)
     adapter = system.language_adapter or (texts.language if facts.language_adapters else "")
     prompts = facts.prompts_with(system.instruction or instruction(experiment, system, texts))
     counted = counting(facts.tokenizer) if system.tokenizer == "auto" else system.tokenizer
@@ -200,7 +202,7 @@ def _rerank(
     graph: Graph, experiment: Experiment, system: RerankSystem, texts: Texts, runs: dict[str, Node]
 ) -> Node:
     cross = system.method == "cross-encoder"
-    query_prompt, document_prompt = _prompts(system.model, instruction(experiment, system, texts))
+    query_prompt, document_prompt = _prompts(experiment, system.model, instruction(experiment, system, texts))
     spec = RerankSpec(
         depth=system.depth,
         remove_self_matches=texts.remove_self_matches,
@@ -221,7 +223,7 @@ def _rerank(
 def _late(
     graph: Graph, experiment: Experiment, system: LateSystem, texts: Texts, runs: dict[str, Node]
 ) -> Node:
-    query_prompt, document_prompt = _prompts(system.model, instruction(experiment, system, texts))
+    query_prompt, document_prompt = _prompts(experiment, system.model, instruction(experiment, system, texts))
     late = LateSpec(
         model=resolve(experiment, system.model, "late-interaction", system.dtype),
         query_prompt=query_prompt,

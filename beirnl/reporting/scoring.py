@@ -11,6 +11,7 @@ from beirnl.datasets import beir, importing
 from beirnl.evaluation import measures, runs
 from beirnl.evaluation.comparing import cut_to_shortest
 from beirnl.evaluation.records import Conditions, Record, Report
+from beirnl.evaluation.uncertainty import Uncertainty, stated
 from beirnl.stages.runs import matched
 from beirnl.store.keys import digest, file_sha256
 from beirnl.versions import versions
@@ -69,7 +70,9 @@ def score_files(files: Sequence[Path], qrels: Path, names: Sequence[str] = ()) -
         )
         for name, frame in values.items()
     )
-    return Report(name=qrels.stem, records=records, warnings=warnings, scores=scores)
+    sure = Uncertainty(scores)
+    records = stated(records, sure)
+    return Report(name=qrels.stem, records=records, warnings=warnings, scores=scores, uncertainty=sure)
 
 
 def _conditions(run: pa.Table, file: Path, qrels: Path) -> Conditions:
