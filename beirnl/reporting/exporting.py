@@ -159,8 +159,9 @@ def _mteb(found: Sequence[_Found]) -> Iterator[File]:
         task = task_of(one.evaluation.dataset, one.evaluation.part) if one.is_original else None
         language = registry.language(one.evaluation.language.rpartition("-")[2])
         scores = exchange.mteb_scores(one.values, [language.nllb.replace("_", "-")] if language.nllb else [])
+        source = str((told.model_extra or {}).get("dataset_source") or "")
         result = {
-            "dataset_revision": (told.model_extra or {}).get("dataset_revision") or told.dataset_hash,
+            "dataset_revision": source.partition("@")[2] or told.dataset_hash,
             "task_name": task or one.set,
             "mteb_version": None,  # it was not MTEB that computed it
             "scores": {one.split: [scores]},

@@ -50,7 +50,7 @@ def score_files(files: Sequence[Path], qrels: Path, names: Sequence[str] = ()) -
         found = {name: run.to_arrow() for name, run in cut.runs.items()}
         warnings += cut.warnings
     values = {name: measures.evaluate(run, judged, wanted) for name, run in found.items()}
-    places = {"dataset": qrels.stem, "language": "und"}
+    places: dict[str, Any] = {"dataset": qrels.stem, "language": "und"}
     records = [
         record
         for (name, frame), file in zip(values.items(), files, strict=True)
@@ -86,7 +86,7 @@ def _conditions(run: pa.Table, file: Path, qrels: Path) -> Conditions:
     )
 
 
-def _records(frame: pl.DataFrame, judged: pa.Table, place: dict[str, str], told: Conditions) -> list[Record]:
+def _records(frame: pl.DataFrame, judged: pa.Table, place: dict[str, Any], told: Conditions) -> list[Record]:
     return [
         Record(
             **place,

@@ -81,6 +81,13 @@ def test_sets_are_names_folders_or_have_a_source(tmp_path):
     ]
 
 
+def test_other_names_of_sets_and_profiles(tmp_path):
+    made = quick.tables(["BM25"], ["SciFact-NL", "webis-touche2020"], profile="mteb")
+    assert [one["name"] for one in made["dataset"]] == ["scifact-nl", "webis-touche2020"]
+    experiment = experiment_of(made, tmp_path / "e.toml")
+    assert experiment.evaluation.profile == "mteb" and experiment.evaluation.measures == ("nDCG@10", "R@100")
+
+
 def test_what_is_alike_is_told_apart(tmp_path):
     folders = [str(tmp_path / name / "set") for name in "ab"]
     for folder in folders:
