@@ -33,6 +33,8 @@ _COLUMN: Mapping[Form, int] = {"beir": 0, "ranx": 1, "mteb": 2}
 #: Cutoffs that MTEB reports; those of BEIR are among them.
 CUTOFFS = (1, 3, 5, 10, 20, 100, 1000)
 _MAIN = "nDCG@10"
+#: What MTEB writes in place of a model's revision that is not known.
+NO_REVISION = "no_revision_available"
 _DECIMALS = 6
 
 
@@ -156,7 +158,8 @@ def _mteb_model(path: Path) -> tuple[str, str]:
     except ValueError as error:
         raise DataError(f"is not JSON ({error})", where=meta, remedy="mend or remove it") from error
     name = said.get("name") or path.resolve().parent.parent.name.replace("__", "/")
-    return str(name), str(said.get("revision") or path.resolve().parent.name)
+    revision = str(said.get("revision") or path.resolve().parent.name)
+    return str(name), "" if revision == NO_REVISION else revision
 
 
 def _is_ranx(data: Mapping[str, Any]) -> bool:

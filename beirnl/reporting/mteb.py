@@ -3,9 +3,9 @@
 from typing import Any
 
 from beirnl import registry
+from beirnl.evaluation.exchange import NO_REVISION
 from beirnl.evaluation.records import Conditions
 
-_NO_REVISION = "no_revision_available"  # as MTEB calls it
 _OURS = "beirnl"  # whose name stands before that of a system that is no model of the hub
 _TYPES = {"rerank": "cross-encoder", "late": "late-interaction"}
 
@@ -47,7 +47,7 @@ def meta_of(system: str, told: Conditions, *, own_name: bool = False) -> dict[st
     licence = entry.licence.lower() if entry else ""
     return {
         "name": hub if hub and plain and not own_name else f"{_OURS}/{system}",
-        "revision": told.revision if told.revision not in (None, "", "unpinned") else _NO_REVISION,
+        "revision": told.revision if told.revision not in (None, "", "unpinned") else NO_REVISION,
         "release_date": None,
         "languages": None,
         "loader": None,
