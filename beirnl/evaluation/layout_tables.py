@@ -55,7 +55,7 @@ def score_table(
         PrerequisiteError: neither the report nor a source has a value for it.
     """
     lines = list(_lines(layout, records, sources, published or {}))
-    ours = [line for line in lines if line.of == _OURS]
+    ours = [line for line in lines if line.of == _OURS and line.values]
     filled = {dataset for line in ours or lines for dataset, _ in line.values}
     columns = [dataset for dataset in layout.datasets if dataset in filled]
     if not columns:
@@ -102,7 +102,7 @@ def chosen(layout: Layout, records: Sequence[Record]) -> list[tuple[Row, str]]:
     if layout.others:
         for record in records:
             place = (record.system, record.language)
-            known = original(record.dataset, record.language) in layout.datasets
+            known = original(record.dataset) in layout.datasets
             if known and record.language == layout.language and place not in taken:
                 taken.add(place)
                 found.append((Row(system=named[record.system], label=record.system), record.system))
@@ -128,12 +128,15 @@ def _lines(
     by_system: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
     for record in records:
         if record.value is not None:
-            place = (original(record.dataset, record.language), record.measure)
+            place = (original(record.dataset), record.measure)
             by_system.setdefault((record.system, record.language), {})[place] = record.value
+    told = set()
     for row, name in chosen(layout, records):
         language, label = row.language or layout.language, row.label or row.system
         yield Line(label, _OURS, row.system, by_system.get((name, language), {}))
-        for source in sources:
+        others = () if (row.system, language) in told else sources  # a variant stands below its original
+        told.add((row.system, language))
+        for source in others:
             theirs = {
                 (key.dataset, key.measure): figure.value
                 for key, figure in published[source.name].items()

@@ -44,7 +44,7 @@ def figures(files: Iterable[str]) -> dict[Key, Figure]:
     for file in files:
         for row in registry.published(file):
             [measure] = parse([row["measure"]])
-            dataset = original(row["dataset"], row["language"])
+            dataset = original(row["dataset"])
             key = Key(written_system(row["system"]), dataset, row["language"], measure.name)
             found.setdefault(key, Figure(float(row["value"]), row.get("revision") or ""))
     return found
@@ -52,7 +52,7 @@ def figures(files: Iterable[str]) -> dict[Key, Figure]:
 
 def key_of(record: Record, system: str) -> Key:
     """What a record is of, given what its system is."""
-    return Key(system, original(record.dataset, record.language), record.language, record.measure)
+    return Key(system, original(record.dataset), record.language, record.measure)
 
 
 def comparison(
@@ -147,23 +147,27 @@ def reasons(record: Record, system: str, source: Source, figure: Figure) -> Iter
         yield f"dtype {stated.dtype}"
     if stated.search == "ann":
         yield f"approximate search, which found {getattr(stated, 'ann_recall', 'an unknown share')} of exact"
-    yield from _prompts(record)
+    yield from _prompts(record, source)
     yield from _rules(record, source)
 
 
-def _prompts(record: Record) -> Iterator[str]:
-    """Prompts that are not the model's own."""
+def _prompts(record: Record, source: Source) -> Iterator[str]:
+    """Prompts that are not those of the source: the model's own, with the task in its words."""
     entry = registry.find_model(record.conditions.model or "")
+    if entry is None:
+        return
+    task = None if source.instruction == "card" else registry.instruction(record.dataset, record.language)
+    theirs = entry.prompts_with(task)
     for kind in ("query", "document"):
-        said = getattr(record.conditions, f"{kind}_prompt", None) or ""
-        if entry is not None and said != getattr(entry.prompts, kind):
-            yield f"{kind} prompt {said!r}, which is not the model's own"
+        said, expected = getattr(record.conditions, f"{kind}_prompt", None) or "", getattr(theirs, kind)
+        if said != expected:
+            yield f"{kind} prompt {said!r}, not {expected!r}"
 
 
 def _rules(record: Record, source: Source) -> Iterator[str]:
     """Rules of evaluation and texts: self-matches, averaging, depth, translation."""
     stated = record.conditions
-    entry = registry.dataset(original(record.dataset, record.language))
+    entry = registry.dataset(original(record.dataset))
     removed = source.self_matches == "removed" or (entry is not None and entry.remove_self_matches)
     theirs = "removed" if removed else "kept"
     if stated.self_matches != theirs:

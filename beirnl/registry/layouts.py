@@ -80,6 +80,7 @@ class Source(_Entry):
         files: tables of published figures; of two figures for one thing the first holds.
         bm25: profile of its BM25.
         self_matches: ``removed`` everywhere, or ``by dataset`` as the registry says.
+        instruction: who words the task of an instructed model: its ``card``, or the source by ``task``.
         translation: model that translated its texts, or empty.
     """
 
@@ -88,6 +89,7 @@ class Source(_Entry):
     files: tuple[str, ...]
     bm25: str
     self_matches: Literal["removed", "by dataset"]
+    instruction: Literal["card", "task"]
     translation: str = ""
 
 

@@ -76,7 +76,11 @@ def _pooled(model: ModelRef, folder: Path, options: dict[str, Any]) -> list[Any]
             remedy="leave `pooling` out",
         )
     shared = {name: options[name] for name in ("trust_remote_code", "local_files_only")}
-    kwargs = {"model_kwargs": options["model_kwargs"] | shared, "config_kwargs": shared, "processor_kwargs": shared}
+    kwargs = {
+        "model_kwargs": options["model_kwargs"] | shared,
+        "config_kwargs": shared,
+        "processor_kwargs": shared,
+    }
     if model.pooling == "pooler":
         _check_pooler(model, folder)
         output = {"text": {"method": "forward", "method_output_name": "pooler_output"}}
