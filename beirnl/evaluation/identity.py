@@ -9,7 +9,7 @@ BM25 = "BM25"
 
 
 def original(dataset: str) -> str:
-    """The registry name of the set that a dataset is, or was translated from; its own name without an entry."""
+    """The registry name of the set that a dataset is, or was translated from; without an entry its own."""
     entry = registry.dataset(dataset)
     return entry.original if entry else dataset
 

@@ -315,7 +315,11 @@ def test_csv_of_records_has_one_line_each_and_guards_formulas():
 def test_json_of_a_table_has_values_marks_and_footnotes(report):
     [first, *_] = json.loads(FORMATS["json"](report))
     cells = {cell["text"]: cell for row in first["rows"] for cell in row}
-    assert cells["60.00"]["best"] is True and cells["61.13"]["best"] is False and cells["60.00"]["value"] == pytest.approx(60)
+    assert (
+        cells["60.00"]["best"] is True
+        and cells["61.13"]["best"] is False
+        and cells["60.00"]["value"] == pytest.approx(60)
+    )
     assert "†" in first["footnotes"] and first["columns"][0] == "model"
 
 
