@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _LINE = 0.16  # inches per label
 _LEAST = 2.1  # inches of axes
+_NARROW = 30  # range of a logarithmic axis that has few powers of ten
 
 #: A system in a language.
 _System = tuple[str, str]
@@ -117,9 +118,7 @@ def _points(axes: "Axes", points: Sequence[Point], colours: Mapping[str, str], h
     low, high = min(qualities), max(qualities)
     pad = max(0.05 * (high - low), 0.005)
     axes.set_ylim(low - pad, high + pad)
-    axes.set_xscale("log")
-    axes.xaxis.set_major_formatter(_plain)
-    axes.xaxis.set_minor_formatter(lambda value, _: "")
+    _logarithmic(axes, [point.cost for point in points if point.cost])
     ordered = sorted(points, key=lambda point: point.quality)
     places = spread(
         [(p.quality - low + pad) / (high - low + 2 * pad) for p in ordered], 1.15 * _LINE / height
@@ -142,6 +141,17 @@ def _points(axes: "Axes", points: Sequence[Point], colours: Mapping[str, str], h
             fontsize=8,
             arrowprops={"arrowstyle": "-", "color": INK, "linewidth": 0.4, "alpha": 0.5, "shrinkB": 3},
         )
+
+
+def _logarithmic(axes: "Axes", costs: Sequence[float]) -> None:
+    """A logarithmic axis of x with plain numbers: powers of ten, over a narrow range 2 and 5 times them too."""
+    from matplotlib.ticker import LogLocator
+
+    axes.set_xscale("log")
+    if max(costs) < _NARROW * min(costs):
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter(_plain)
+    axes.xaxis.set_minor_formatter(lambda value, _: "")
 
 
 def _plain(value: float, _: object) -> str:
