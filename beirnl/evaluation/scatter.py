@@ -144,7 +144,7 @@ def _points(axes: "Axes", points: Sequence[Point], colours: Mapping[str, str], h
 
 
 def _logarithmic(axes: "Axes", costs: Sequence[float]) -> None:
-    """A logarithmic axis of x with plain numbers: powers of ten, over a narrow range 2 and 5 times them too."""
+    """A logarithmic axis of x with plain numbers: powers of ten, over a narrow range 2 and 5 times them."""
     from matplotlib.ticker import LogLocator
 
     axes.set_xscale("log")
