@@ -15,8 +15,7 @@ from beirnl.config.fields import (
     check_url,
     check_variable,
 )
-from beirnl.registry.profiles import Profile
-from beirnl.specs import CheckSpec, Dtype, Server
+from beirnl.specs import CheckSpec, Dtype, Profile, Server
 
 LARGEST_WINDOW = 100_000_000  # tokens; far beyond any model, and a number that servers can read
 
