@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -69,12 +69,18 @@ def analyze(
 
 
 @app.command()
-def datasets() -> None:
-    """List the datasets of the registry."""
-    from beirnl import registry
+def datasets(
+    format: Annotated[
+        Literal["table", "json"], typer.Option("--format", "-f", help="JSON also tells parts and aliases.")
+    ] = "table",
+) -> None:
+    """List the datasets of the registry: language, size, domain, licence, and where they are on the hub."""
+    from beirnl.cli import listing
 
-    for entry in registry.datasets().values():
-        print(f"{entry.name:16} {entry.language}  {entry.domain:14} {entry.licence:14} {entry.path}")
+    if format == "json":
+        sys.stdout.write(listing.datasets_json())
+    else:
+        console().print(listing.datasets_table())
 
 
 @models_app.command("list")

@@ -15,7 +15,7 @@ from beirnl.config.fields import (
     check_url,
     check_variable,
 )
-from beirnl.specs import CheckSpec, Dtype, Server
+from beirnl.specs import CheckSpec, Dtype, Profile, Server
 
 LARGEST_WINDOW = 100_000_000  # tokens; far beyond any model, and a number that servers can read
 
@@ -183,9 +183,16 @@ class ParallelConfig(Section):
 
 
 class EvaluationConfig(Section):
-    """``[evaluation]``: measures by their names in ir_measures."""
+    """``[evaluation]``: how systems are evaluated.
+
+    Attributes:
+        measures: by their names in ir_measures.
+        profile: whose conditions hold where a system states none, ``paper`` or ``mteb`` (default: nobody's:
+            BM25 as Elasticsearch's, self-matches removed where MTEB's task says so).
+    """
 
     measures: Lines = ("nDCG@10", "R@100")
+    profile: Profile | None = None
 
 
 class Runtime(Section):

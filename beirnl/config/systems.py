@@ -1,35 +1,52 @@
 """The systems of an experiment file: ``[[system]]``, told apart by their kind."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from beirnl.config.fields import Languages, Line, Lines, Name
 from beirnl.config.sections import Section, ServerConfig
-from beirnl.specs import Dtype
+from beirnl.specs import Dtype, Profile, SystemProfile
 
 
 class _System(Section):
+    """What all systems have.
+
+    Attributes:
+        profile: whose conditions hold (default: the experiment's), see ``registry/profiles.toml``; of BM25
+            also conditions of its own.
+    """
+
     name: Name
+    profile: SystemProfile | None = None
     datasets: Lines | None = None
     languages: Languages | None = None
     depth: int = Field(default=100, gt=0, le=100_000)
+
+    @field_validator("profile")
+    @classmethod
+    def _of_its_kind(cls, profile: SystemProfile | None) -> SystemProfile | None:
+        if profile not in (None, *get_args(Profile)) and not issubclass(cls, Bm25System):
+            raise ValueError(f"must be 'paper' or 'mteb'; {profile!r} is for kind bm25 alone")
+        return profile
 
 
 class Bm25System(_System):
     """``[[system]]`` of kind ``bm25``.
 
     Attributes:
+        profile: ``elasticsearch``, ``flat``, ``mteb``, ``anserini-flat`` or ``anserini-multifield``, or
+            ``paper`` (default: the experiment's, else ``elasticsearch``).
+        analyzer, k1, b, tie_breaker: in place of the profile's.
         shards: indexes into which a corpus is divided that is too large for one node's disk; scores are those
             of one index.
     """
 
     kind: Literal["bm25"]
-    profile: Literal["elasticsearch", "flat"] = "elasticsearch"
     analyzer: Line | None = None
-    k1: float = Field(default=1.2, ge=0)
-    b: float = Field(default=0.75, ge=0, le=1)
-    tie_breaker: float = Field(default=0.5, ge=0, le=1)
+    k1: float | None = Field(default=None, ge=0)
+    b: float | None = Field(default=None, ge=0, le=1)
+    tie_breaker: float | None = Field(default=None, ge=0, le=1)
     shards: int = Field(default=1, gt=0)
 
 

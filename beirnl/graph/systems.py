@@ -5,6 +5,7 @@ from beirnl.config import Bm25System, DenseSystem, Experiment, FusionSystem, Lat
 from beirnl.errors import ConfigError
 from beirnl.graph.models import resolve
 from beirnl.graph.nodes import Evaluation, Graph, Kind, Node, Texts
+from beirnl.graph.profiles import bm25_conditions, conditions_name, instruction, under_profile
 from beirnl.retrieval import analysis
 from beirnl.retrieval.api_encoder import counting
 from beirnl.retrieval.late import LateSpec
@@ -22,7 +23,9 @@ from beirnl.stages.second import RerankSpec
 def add_systems(graph: Graph, experiment: Experiment, texts: Texts) -> None:
     """Add what the systems make of texts; those for other datasets or languages are passed over."""
     runs: dict[str, Node] = {}
+    whole = texts
     for system in experiment.system:
+        texts = under_profile(experiment, system, whole)
         if texts.dataset.name not in (system.datasets or (texts.dataset.name,)):
             continue
         if not {texts.language, texts.version} & set(system.languages or (texts.language,)):
@@ -51,18 +54,22 @@ def add_systems(graph: Graph, experiment: Experiment, texts: Texts) -> None:
                 texts.queries,
                 texts.qrels,
                 texts.remove_self_matches,
+                conditions_name(experiment, system),
             )
         )
 
 
-def _analyzer(experiment: Experiment, system: Bm25System, texts: Texts) -> analysis.Analyzer:
-    """The analyzer that a system names, or that of the language.
+def _analyzer(
+    experiment: Experiment, system: Bm25System, conditions: registry.Bm25Entry, texts: Texts
+) -> analysis.Analyzer:
+    """The analyzer that a system or its conditions name, or that of the language.
 
     Raises:
         ConfigError: there is none; names the file and the system.
     """
     try:
-        return analysis.analyzer(system.analyzer or analysis.for_language(texts.language))
+        named = system.analyzer or conditions.analyzer
+        return analysis.analyzer(named or analysis.for_language(texts.language))
     except ConfigError as error:
         other = "" if system.analyzer else "; or set analyzer, or languages to those it is to run on"
         raise ConfigError(
@@ -73,29 +80,29 @@ def _analyzer(experiment: Experiment, system: Bm25System, texts: Texts) -> analy
 
 
 def _bm25(graph: Graph, experiment: Experiment, system: Bm25System, texts: Texts) -> Node:
-    analyzer = _analyzer(experiment, system, texts)
-    name = analyzer.name
-    spec = Bm25Spec(
-        profile=system.profile, analyzer=name, k1=system.k1, b=system.b, tie_breaker=system.tie_breaker
-    )
-    index_spec = IndexSpec(profile=system.profile, analyzer=name, analyzer_version=analyzer.version)
+    conditions = bm25_conditions(experiment, system)
+    analyzer = _analyzer(experiment, system, conditions, texts)
+    name, stated = analyzer.name, system.model_dump(include={"k1", "b", "tie_breaker"}, exclude_none=True)
+    parameters = conditions.model_dump(include={"k1", "b", "tie_breaker", "statistics"}) | stated
+    spec = Bm25Spec(profile=conditions.fields, analyzer=name, **parameters)
+    index_spec = IndexSpec(profile=spec.profile, analyzer=name, analyzer_version=analyzer.version)
     building, searching = "index", "search-bm25"
     if system.shards > 1:
         index_spec = ShardedIndexSpec(**index_spec.model_dump(), shards=system.shards)
         building, searching = "index-shards", "search-shards"
-    index = graph.add(Node(building, texts.label, index_spec, {"rows": texts.corpus}, system.profile))
+    index = graph.add(Node(building, texts.label, index_spec, {"rows": texts.corpus}, conditions.name))
     search = Bm25SearchSpec(depth=system.depth, remove_self_matches=texts.remove_self_matches, bm25=spec)
     inputs = {"index": index, "queries": texts.queries}
     return graph.add(Node(searching, texts.label, search, inputs, system.name))
 
 
-def _prompts(name: str) -> tuple[str, str]:
+def _prompts(name: str, said: str | None) -> tuple[str, str]:
     entry = registry.find_model(name)
-    prompts = entry.prompts_with() if entry else registry.Prompts()
+    prompts = entry.prompts_with(said) if entry else registry.Prompts()
     return prompts.query, prompts.document
 
 
-def _encoder(experiment: Experiment, system: DenseSystem, language: str) -> EncoderSpec:
+def _encoder(experiment: Experiment, system: DenseSystem, texts: Texts) -> EncoderSpec:
     """The encoder of a system: what the file says, else the registry."""
     entry = registry.find_model(system.model)
     facts = entry or registry.ModelEntry(name=system.model, kind="encoder", licence="")
@@ -103,8 +110,8 @@ def _encoder(experiment: Experiment, system: DenseSystem, language: str) -> Enco
     model = api or resolve(experiment, system.model, "encoder", system.dtype)
     remote = model.source.startswith("api:")
     limit = system.max_tokens or (facts.max_tokens if remote else None)
-    adapter = system.language_adapter or (language if facts.language_adapters else "")
-    prompts = facts.prompts_with(system.instruction)
+    adapter = system.language_adapter or (texts.language if facts.language_adapters else "")
+    prompts = facts.prompts_with(system.instruction or instruction(experiment, system, texts))
     counted = counting(facts.tokenizer) if system.tokenizer == "auto" else system.tokenizer
     return EncoderSpec(
         model=model,
@@ -125,7 +132,7 @@ def _encoder(experiment: Experiment, system: DenseSystem, language: str) -> Enco
 
 
 def _dense(graph: Graph, experiment: Experiment, system: DenseSystem, texts: Texts) -> Node:
-    encoder = _encoder(experiment, system, texts.language)
+    encoder = _encoder(experiment, system, texts)
 
     def embedded(rows: Node, kind: Kind) -> Node:
         spec = EmbedSpec(encoder=encoder, kind=kind)
@@ -180,7 +187,7 @@ def _rerank(
     graph: Graph, experiment: Experiment, system: RerankSystem, texts: Texts, runs: dict[str, Node]
 ) -> Node:
     cross = system.method == "cross-encoder"
-    query_prompt, document_prompt = _prompts(system.model)
+    query_prompt, document_prompt = _prompts(system.model, instruction(experiment, system, texts))
     spec = RerankSpec(
         depth=system.depth,
         remove_self_matches=texts.remove_self_matches,
@@ -201,7 +208,7 @@ def _rerank(
 def _late(
     graph: Graph, experiment: Experiment, system: LateSystem, texts: Texts, runs: dict[str, Node]
 ) -> Node:
-    query_prompt, document_prompt = _prompts(system.model)
+    query_prompt, document_prompt = _prompts(system.model, instruction(experiment, system, texts))
     late = LateSpec(
         model=resolve(experiment, system.model, "late-interaction", system.dtype),
         query_prompt=query_prompt,

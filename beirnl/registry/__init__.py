@@ -23,10 +23,15 @@ from beirnl.registry.datasets import dataset as dataset
 from beirnl.registry.datasets import datasets as datasets
 from beirnl.registry.datasets import find_dataset as find_dataset
 from beirnl.registry.datasets import near_datasets as near_datasets
+from beirnl.registry.datasets import part_of as part_of
 from beirnl.registry.entries import FOLDER, Entry, read
 from beirnl.registry.model_facts import Kind as Kind
 from beirnl.registry.model_facts import ModelEntry as ModelEntry
 from beirnl.registry.model_facts import Prompts as Prompts
+from beirnl.registry.profiles import Bm25Entry as Bm25Entry
+from beirnl.registry.profiles import ProfileEntry as ProfileEntry
+from beirnl.registry.profiles import bm25_profiles as bm25_profiles
+from beirnl.registry.profiles import profiles as profiles
 from beirnl.specs import ModelRef
 
 _T = TypeVar("_T")

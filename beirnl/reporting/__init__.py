@@ -7,7 +7,7 @@ from beirnl.evaluation.measures import parse
 from beirnl.evaluation.records import Report, Timing
 from beirnl.graph import Evaluation, Node
 from beirnl.pipeline import Pipeline
-from beirnl.reporting import scores, sizes, translations
+from beirnl.reporting import counts, scores, sizes, translations
 
 __all__ = ["gather"]
 
@@ -36,6 +36,7 @@ def gather(pipeline: Pipeline) -> Report:
     ]
     warnings += [line for node in nodes for line in _told(pipeline, node)]
     warnings += _cut_short(evaluations) + _missing_parts(pipeline, evaluations)
+    warnings += counts.unexpected_counts(pipeline, evaluations)
     values = scores.scores(pipeline, evaluations)
     back = translations.back_translation(pipeline, values)
     return Report(

@@ -87,6 +87,7 @@ def _conditions(pipeline: Pipeline, members: Sequence[Evaluation]) -> Conditions
         dataset_hash=digest(contents),
         self_matches="removed" if first.remove_self_matches else "kept",
         averaging="parts" if first.part else "queries",
+        profile=first.profile or None,
         versions=_artifact(pipeline, first.node).manifest.versions,
         **_search_conditions(first.node.inputs["run"]),
         **_recall_conditions(pipeline, members),
@@ -142,10 +143,12 @@ def _bm25_conditions(run: Node) -> dict[str, Any]:
     spec: Any = run.spec
     return {
         "search": "bm25",
-        "profile": spec.bm25.profile,
+        "fields": {"elasticsearch": "title, text", "flat": "one"}[spec.bm25.profile],
         "analyzer": spec.bm25.analyzer,
         "k1": spec.bm25.k1,
         "b": spec.bm25.b,
+        "tie_breaker": spec.bm25.tie_breaker if spec.bm25.profile == "elasticsearch" else None,
+        "statistics": spec.bm25.statistics,
         "document_shards": getattr(run.inputs["index"].spec, "shards", 1),
         "depth": spec.depth,
     }
