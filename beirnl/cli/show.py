@@ -1,6 +1,7 @@
 """Commands that show results and what there is."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -22,19 +23,22 @@ def report(
     compare: Annotated[
         str, typer.Option(metavar="paper,mteb", help="Set published figures and the differences beside ours.")
     ] = "",
+    pairs: Annotated[
+        bool, typer.Option("--pairs", help="Test all pairs of systems in every column, not only the best.")
+    ] = False,
 ) -> None:
     """Show the result: measures, checks of translations, warnings, run files.
 
     `beirnl report EXP --table 3 --compare paper,mteb --format latex` makes the paper's Table 3, with what the
     paper and MTEB have published and the reasons for the gaps that the conditions tell.
     """
-    from beirnl.evaluation import page, paper, text
+    from beirnl.evaluation import page, paper, text, uncertainty_tables
     from beirnl.evaluation.formats import FORMATS
     from beirnl.pipeline import Pipeline
     from beirnl.reporting import gather, per_query
 
     pipeline = Pipeline.of(load(experiment))
-    found = gather(pipeline)
+    found = replace(gather(pipeline), pairs=pairs)
     sources = [name.strip() for name in compare.split(",") if name.strip()]
     if table:
         found = paper.tabled(found, table, sources)
@@ -45,7 +49,9 @@ def report(
     if format == "table" and output is None:
         text.show(found, console())
         return
-    if format == "html" and not table:
+    if format == "json" and pairs and found.uncertainty:
+        rendered = uncertainty_tables.pairs_json(found.uncertainty)
+    elif format == "html" and not table:
         rendered = page.render(found, per_query.views(pipeline, found.scores))
     else:
         rendered = FORMATS["markdown" if format == "table" else format](found)

@@ -183,16 +183,24 @@ class ParallelConfig(Section):
 
 
 class EvaluationConfig(Section):
-    """``[evaluation]``: how systems are evaluated.
+    """``[evaluation]``: how systems are evaluated, and how sure their values are; the latter is in no key.
 
     Attributes:
-        measures: by their names in ir_measures.
+        measures: by their names in ir_measures; also ``R_cap@k`` and ``hole@k``.
         profile: whose conditions hold where a system states none, ``paper`` or ``mteb`` (default: nobody's:
             BM25 as Elasticsearch's, self-matches removed where MTEB's task says so).
+        seed: of intervals and tests.
+        bootstrap: resamples of queries for intervals.
+        randomisation: random signs for p values; with few of them, no corrected p can be small.
+        alpha: a corrected p of this or less is significant.
     """
 
     measures: Lines = ("nDCG@10", "R@100")
     profile: Profile | None = None
+    seed: int = Field(default=7, ge=0)
+    bootstrap: int = Field(default=1000, gt=0, le=1_000_000)
+    randomisation: int = Field(default=20_000, gt=0, le=1_000_000)
+    alpha: float = Field(default=0.05, gt=0, lt=1)
 
 
 class Runtime(Section):

@@ -3,21 +3,16 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import StringIO
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
-import polars as pl
+from typing import TYPE_CHECKING, NamedTuple
 
 from beirnl.evaluation import scatter
 from beirnl.evaluation.drawing import COLOURS, INK, Plot, figure, finish, legend, legend_height, short
-from beirnl.evaluation.measures import bootstrap_interval
 from beirnl.evaluation.records import Record, Report
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _BAR = 0.19  # inches per bar
-_KEY = ("dataset", "language", "system", "measure")
 
 
 class _Bar(NamedTuple):
@@ -54,13 +49,10 @@ def main_name(measures: Sequence[str]) -> str:
 def _quality(report: Report) -> Iterator[Plot]:
     datasets = list(dict.fromkeys(record.dataset for record in report.records))
     languages = list(dict.fromkeys(record.language for record in report.records))
-    scores = _by_record(report.scores)
     for number, dataset in enumerate(datasets):
         records = [record for record in report.records if record.dataset == dataset]
         measure = main_measure(records)
-        bars = [
-            _Bar(r.system, r.language, r.value, _interval(scores, r)) for r in records if r.measure == measure
-        ]
+        bars = [_Bar(r.system, r.language, r.value, _interval(r)) for r in records if r.measure == measure]
         title = f"{measure} on {dataset}"
         known = any(bar.interval for bar in bars)
         with _figure(bars, len(languages)) as (axes, out):
@@ -79,19 +71,8 @@ def _label(value: float | None) -> str:
     return "incomplete" if value is None else f"{value:.4f}"
 
 
-def _by_record(scores: pl.DataFrame | None) -> dict[tuple[Any, ...], np.ndarray]:
-    """Values per query by dataset, language, system and measure."""
-    if scores is None:
-        return {}
-    return {key: group["value"].to_numpy() for key, group in scores.group_by(*_KEY)}
-
-
-def _interval(scores: Mapping[tuple[Any, ...], np.ndarray], record: Record) -> tuple[float, float] | None:
-    """Interval of a record's value; None where that is no mean over queries, or not that of the scores."""
-    values = scores.get(tuple(getattr(record, name) for name in _KEY))
-    if values is None or record.value is None or record.conditions.averaging != "queries":
-        return None
-    return bootstrap_interval(values) if abs(values.mean() - record.value) < 1e-6 else None
+def _interval(record: Record) -> tuple[float, float] | None:
+    return (record.low, record.high) if record.low is not None and record.high is not None else None
 
 
 def _grouped(axes: "Axes", bars: Sequence[_Bar], series: Sequence[str]) -> None:

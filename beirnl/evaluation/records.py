@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from beirnl.evaluation.back_translation import BackTranslation
     from beirnl.evaluation.quality import Quality
     from beirnl.evaluation.tables import Table
+    from beirnl.evaluation.uncertainty import Uncertainty
 
 JSON_SCHEMA = "https://json-schema.org/draft/2020-12/schema"
 
@@ -66,6 +67,12 @@ class Record(_Strict):
         queries: number of judged queries.
         without_relevant: how many of them have no relevant document and count 0.
         value_with_relevant: mean without those; null if none remain or it was not computed.
+        low, high: 95 % bootstrap interval of ``value``; null where it is not computed.
+        p: of the paired randomisation test against the best system of the same dataset, language and measure,
+            two-sided; null for the best itself, as are the following.
+        p_holm: corrected over the systems that are compared with that best one.
+        wins, losses, ties: queries on which the system is better, worse, equal to it.
+        not_below_best: whether it is not significantly worse.
         conditions: see :class:`Conditions`.
     """
 
@@ -77,6 +84,14 @@ class Record(_Strict):
     queries: Annotated[int, Field(ge=0)]
     without_relevant: Annotated[int, Field(ge=0)] = 0
     value_with_relevant: Fraction | None = None
+    low: Fraction | None = None
+    high: Fraction | None = None
+    p: Fraction | None = None
+    p_holm: Fraction | None = None
+    wins: Annotated[int, Field(ge=0)] | None = None
+    losses: Annotated[int, Field(ge=0)] | None = None
+    ties: Annotated[int, Field(ge=0)] | None = None
+    not_below_best: bool | None = None
     conditions: Conditions
 
 
@@ -169,7 +184,7 @@ class Report:
         translations: by dataset.
         warnings: what a reader must know before trusting a number; one line each.
         runs: files with the rankings.
-        scores: columns dataset, language, system, query_id, measure, value; gives intervals where present.
+        scores: columns dataset, language, part, system, query_id, measure, value.
         notes: plain statements, such as the quality that the translating model can have.
         timings: per stage and dataset.
         quality: scores of translations against references, by translation.
@@ -177,6 +192,8 @@ class Report:
         datasets: sizes of what was imported.
         speeds: of the systems.
         tables: further tables, which stand first.
+        uncertainty: intervals and tests of the scores, also of averages and of all pairs.
+        pairs: whether all pairs of systems are shown.
     """
 
     name: str
@@ -192,6 +209,8 @@ class Report:
     datasets: Sequence[DatasetSize] = ()
     speeds: Sequence[Speed] = ()
     tables: Sequence["Table"] = ()
+    uncertainty: "Uncertainty | None" = None
+    pairs: bool = False
 
 
 _RECORDS = TypeAdapter(tuple[Record, ...])

@@ -1,12 +1,13 @@
 """Numbers of finished evaluations, with their conditions, and the files with their runs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
 import polars as pl
 
-from beirnl.evaluation.measures import mean_of_parts, summarise
+from beirnl.evaluation.comparing import cut
+from beirnl.evaluation.measures import evaluate, mean_of_parts, parse, summarise
 from beirnl.evaluation.records import Conditions, Record, RunFile
 from beirnl.graph import Evaluation, Node
 from beirnl.pipeline import Pipeline
@@ -15,23 +16,56 @@ from beirnl.stages.ann import check_recall, recall_of, recalls_of
 from beirnl.store.artifacts import Artifact
 from beirnl.store.keys import digest
 
+#: A dataset, one of its parts (empty: it has none), and a language.
+Place = tuple[str, str, str]
+
 
 def _artifact(pipeline: Pipeline, node: Node) -> Artifact:
     return node.artifact(pipeline.workspace)
 
 
-def _per_query(pipeline: Pipeline, evaluation: Evaluation) -> pl.DataFrame:
+def depths(evaluations: Sequence[Evaluation]) -> dict[Place, int]:
+    """The least depth of the systems on each dataset, part and language: so deep all are compared."""
+    found: dict[Place, int] = {}
+    for one in evaluations:
+        found[_place(one)] = min(one.system.depth, found.get(_place(one), one.system.depth))
+    return found
+
+
+def cut_measures(evaluation: Evaluation, depth: int) -> list[str]:
+    """Measures that look deeper than others have gone, if this system has gone deeper than they."""
+    spec: Any = evaluation.node.spec
+    if evaluation.system.depth <= depth:
+        return []
+    return [one.name for one in parse(spec.measures) if one.cutoff is None or one.cutoff > depth]
+
+
+def _place(evaluation: Evaluation) -> Place:
+    return evaluation.dataset, evaluation.part, evaluation.language
+
+
+def _per_query(pipeline: Pipeline, evaluation: Evaluation, least: Mapping[Place, int]) -> pl.DataFrame:
+    """Values per query, those of deep measures from the run as deep as that of every system."""
     frame = pl.from_arrow(_artifact(pipeline, evaluation.node).read(0))
     assert isinstance(frame, pl.DataFrame)
-    return frame
+    depth = least[_place(evaluation)]
+    deeper = cut_measures(evaluation, depth)
+    if not deeper:
+        return frame
+    run = cut(_artifact(pipeline, evaluation.node.inputs["run"]).table(), depth)
+    values = evaluate(run, _artifact(pipeline, evaluation.qrels).table(), deeper)
+    joined = frame.join(values, on=["query_id", "measure"], how="left", maintain_order="left")
+    return joined.select("query_id", "measure", pl.coalesce("value_right", "value").alias("value"))
 
 
 def scores(pipeline: Pipeline, evaluations: Sequence[Evaluation]) -> pl.DataFrame | None:
-    """Values per query: columns dataset, language, system, query_id, measure, value."""
+    """Values per query: columns dataset, language, part, system, query_id, measure, value."""
+    least = depths(evaluations)
     frames = [
-        _per_query(pipeline, e).select(
+        _per_query(pipeline, e, least).select(
             pl.lit(e.dataset).alias("dataset"),
             pl.lit(e.language).alias("language"),
+            pl.lit(e.part).alias("part"),
             pl.lit(e.system.name).alias("system"),
             pl.col("query_id") if not e.part else pl.concat_str(pl.lit(e.part + "/"), "query_id"),
             "measure",
@@ -48,9 +82,10 @@ def _identity(evaluation: Evaluation) -> tuple[str, str, str]:
 
 def records(pipeline: Pipeline, evaluations: Sequence[Evaluation]) -> Iterator[Record]:
     """One record per dataset, language, system and measure; a dataset in parts has the mean of its parts."""
+    least = depths(evaluations)
     for identity, group in groupby(sorted(evaluations, key=_identity), key=_identity):
         members = list(group)
-        summaries = {e.part: _summary(pipeline, e) for e in members}
+        summaries = {e.part: _summary(pipeline, e, least) for e in members}
         expected = pipeline.graph.expected_parts.get(identity[0]) or ("",)
         conditions = _conditions(pipeline, members)
         for measure in summaries[members[0].part]["measure"]:
@@ -74,8 +109,8 @@ def _row(frame: pl.DataFrame, measure: str) -> dict[str, Any]:
     return frame.filter(pl.col("measure") == measure).row(0, named=True)
 
 
-def _summary(pipeline: Pipeline, evaluation: Evaluation) -> pl.DataFrame:
-    return summarise(_per_query(pipeline, evaluation), _artifact(pipeline, evaluation.qrels).table())
+def _summary(pipeline: Pipeline, evaluation: Evaluation, least: Mapping[Place, int]) -> pl.DataFrame:
+    return summarise(_per_query(pipeline, evaluation, least), _artifact(pipeline, evaluation.qrels).table())
 
 
 def _conditions(pipeline: Pipeline, members: Sequence[Evaluation]) -> Conditions:

@@ -2,7 +2,6 @@
 
 import re
 
-import polars as pl
 import pytest
 from browser import browser
 
@@ -58,17 +57,14 @@ def _record(system, language, value):
         measure="nDCG@10",
         value=value,
         queries=2,
+        low=value and value / 2,
+        high=value and value + 0.1,
         conditions=stated,
     )
 
 
 @pytest.fixture(scope="module")
 def report():
-    scores = pl.DataFrame(
-        [("scifact", "nl", "BM25", query, "nDCG@10", value) for query, value in (("1", 0.5), ("2", 0.72))],
-        schema=["dataset", "language", "system", "query_id", "measure", "value"],
-        orient="row",
-    )
     return Report(
         name=f"A report {ATTACK}",
         records=[_record(s, language, v) for s, v in VALUES.items() for language in ("en", "nl")],
@@ -79,7 +75,6 @@ def report():
         },
         warnings=[f"a warning {ATTACK}"],
         runs=[RunFile("scifact", "nl", "BM25", "runs/x.run.gz")],
-        scores=scores,
         notes=["a note"],
         timings=[Timing("translate", "scifact", 1234.5, 3)],
         speeds=[Speed("scifact", "nl", system, 20.0, rate) for system, rate in (("BM25", 90.0), (ATTACK, 3))],

@@ -144,6 +144,8 @@ def test_of_systems_that_fit_a_row_the_best_fitting_has_it_and_the_others_follow
     made = [flat, record("lexical", value=0.2), dense("mine", "all-MiniLM-L6-v2", value=0.3)]
     rows = [(row.label or row.system, name) for row, name in chosen(layout("3"), made) if name]
     assert rows == [("BM25", "lexical"), ("BM25-flat", "BM25-flat"), ("mine", "mine")]
+    both = [dense("a", "bge-m3", profile="mteb"), dense("b", "bge-m3", profile="paper")]
+    assert [name for row, name in chosen(layout("3"), both) if row.system == "bge-m3"] == ["b", "a"]
     named = [record("BM25", profile="flat"), record("lexical")]
     assert chosen(layout("3"), named)[0][1] == "BM25"
 
@@ -216,6 +218,7 @@ def test_a_gap_that_no_condition_explains_is_said_to_be_one():
         ({"measure": "R@100", "depth": 20}, "only 20 hits a query"),
         ({"translation_model": "gemma-3-270m"}, "translated by gemma-3-270m, not gemini-1.5-flash"),
         ({"self_matches": "kept"}, "self-matches kept, not removed"),
+        ({"search": "bm25", "profile": "elasticsearch", "model": None, "k1": 0.9}, "k1 0.9, not 1.2"),
     ],
 )
 def test_every_condition_that_differs_is_a_reason(stated, said):

@@ -64,9 +64,8 @@ def test_views_hold_values_hits_and_judgements_of_the_artifacts(pipeline):
     assert {query.text: query.hits for query in found.queries}["tea"] == [["2"], ["2"]]
     assert found.systems == ["bm25", "flat"] and found.depths == [100, 1]
     assert found.total == len(found.queries) == report.records[0].queries
-    by_key = {
-        row[3]: row[5] for row in report.scores.filter(measure=found.measures[0], system="bm25").iter_rows()
-    }
+    own = report.scores.filter(measure=found.measures[0], system="bm25")
+    by_key = dict(own.select("query_id", "value").iter_rows())
     for query in found.queries:
         assert query.values[0][0] == pytest.approx(by_key[query.id])
         assert len(query.hits[1]) <= 1 and set(query.hits[0]) <= set(found.documents)
