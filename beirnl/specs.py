@@ -10,6 +10,11 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 Dtype = Literal["float32", "float16", "bfloat16"]
+#: Whose conditions hold; what each states is in ``registry/profiles.toml``, and resolved into specs.
+Profile = Literal["paper", "mteb"]
+Bm25Profile = Literal["elasticsearch", "flat", "mteb", "anserini-flat", "anserini-multifield"]
+#: What a system of kind bm25 can state: either.
+SystemProfile = Literal["paper", "mteb", "elasticsearch", "flat", "anserini-flat", "anserini-multifield"]
 #: How a vector is made from the tokens' states; empty: as the checkpoint itself says.
 Pooling = Literal["", "mean", "cls", "pooler"]
 

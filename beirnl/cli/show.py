@@ -97,9 +97,15 @@ def analyze(
 
 
 @app.command()
-def datasets() -> None:
-    """List the datasets of the registry."""
-    from beirnl import registry
+def datasets(
+    format: Annotated[
+        Literal["table", "json"], typer.Option("--format", "-f", help="JSON also tells parts and aliases.")
+    ] = "table",
+) -> None:
+    """List the datasets of the registry: language, size, domain, licence, and where they are on the hub."""
+    from beirnl.cli import listing
 
-    for entry in registry.datasets().values():
-        print(f"{entry.name:16} {entry.language}  {entry.domain:14} {entry.licence:14} {entry.path}")
+    if format == "json":
+        sys.stdout.write(listing.datasets_json())
+    else:
+        console().print(listing.datasets_table())

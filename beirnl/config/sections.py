@@ -15,8 +15,7 @@ from beirnl.config.fields import (
     check_url,
     check_variable,
 )
-from beirnl.registry.profiles import Profile
-from beirnl.specs import CheckSpec, Dtype, Server
+from beirnl.specs import CheckSpec, Dtype, Profile, Server
 
 LARGEST_WINDOW = 100_000_000  # tokens; far beyond any model, and a number that servers can read
 
@@ -184,7 +183,7 @@ class ParallelConfig(Section):
 
 
 class EvaluationConfig(Section):
-    """``[evaluation]``: how systems are evaluated; measures and profile are part of keys.
+    """``[evaluation]``: how systems are evaluated, and how sure their values are; the latter is in no key.
 
     Attributes:
         measures: by their names in ir_measures; also ``R_cap@k`` and ``hole@k``.

@@ -6,8 +6,7 @@ from pydantic import Field, field_validator, model_validator
 
 from beirnl.config.fields import Languages, Line, Lines, Name
 from beirnl.config.sections import Section, ServerConfig
-from beirnl.registry.profiles import Profile, SystemProfile
-from beirnl.specs import Dtype
+from beirnl.specs import Dtype, Profile, SystemProfile
 
 
 class _System(Section):

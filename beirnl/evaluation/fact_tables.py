@@ -1,6 +1,6 @@
 """Tables of facts: sizes of the datasets of a report, and what the registry knows of models."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from beirnl import registry
 from beirnl.evaluation.identity import model_name, original
@@ -10,25 +10,32 @@ from beirnl.registry import ModelEntry
 from beirnl.registry.layouts import Layout, Row, heading
 
 _NONE = "–"
-_TRAINED = ("encoder", "reranker", "late-interaction")
 
 
-def dataset_table(layout: Layout, sizes: Sequence[DatasetSize]) -> Table:
+def dataset_table(
+    layout: Layout, sizes: Sequence[DatasetSize], published: Sequence[Mapping[str, str]] = ()
+) -> Table:
     """Task, domain, queries, documents and relevant documents per query of every dataset of a report.
 
     Args:
         layout: of the form ``datasets``; a dataset that it does not name follows below.
         sizes: one per dataset and language.
+        published: rows with dataset, domain, queries, documents and relevant_per_query, to stand beside ours.
     """
+    theirs = {original(row["dataset"]): row for row in published}
     rows = {row.dataset: row for row in layout.rows}
     found: dict[str, list[DatasetSize]] = {name: [] for name in rows}
     for size in sizes:
-        found.setdefault(original(size.dataset, size.language), []).append(size)
-    body = [
-        _dataset(rows.get(name, Row(dataset=name)), size)
-        for name, several in found.items()
-        for size in several
-    ]
+        found.setdefault(original(size.dataset), []).append(size)
+    body = []
+    for name, several in found.items():
+        row = rows.get(name, Row(dataset=name))
+        for one in several:
+            relevant = one.relevant / one.queries if one.queries else None
+            body.append(_dataset(row, one.language, one.domain, one.queries, one.documents, relevant))
+        if said := theirs.get(name):
+            numbers = int(said["queries"]), int(said["documents"]), float(said["relevant_per_query"])
+            body.append(_dataset(row, "as published", said["domain"], *numbers))
     heads = ("task", "dataset", "language", "source", "domain", "#queries", "#docs", "avg. D/Q")
     missing = [heading(name) for name, several in found.items() if not several]
     caption = "Counted in what was imported. Avg. D/Q: relevant documents per judged query."
@@ -37,16 +44,17 @@ def dataset_table(layout: Layout, sizes: Sequence[DatasetSize]) -> Table:
     return Table("Datasets", _title(layout), caption, [Column(name) for name in heads], _grouped(body))
 
 
-def _dataset(row: Row, size: DatasetSize) -> list[Cell]:
-    relevant = size.relevant / size.queries if size.queries else None
+def _dataset(
+    row: Row, language: str, domain: str, queries: int, documents: int, relevant: float | None
+) -> list[Cell]:
     return [
         Cell(row.group or _NONE),
         Cell(heading(row.dataset)),
-        Cell(size.language),
+        Cell(language),
         Cell(row.citation or _NONE),
-        Cell(size.domain),
-        Cell(f"{size.queries:,}", size.queries),
-        Cell(f"{size.documents:,}", size.documents),
+        Cell(domain),
+        Cell(f"{queries:,}", queries),
+        Cell(f"{documents:,}", documents),
         Cell(_NONE) if relevant is None else Cell(f"{relevant:.1f}", relevant),
     ]
 
@@ -71,23 +79,18 @@ def model_table(layout: Layout, records: Sequence[Record]) -> Table:
 
 
 def _model(entry: ModelEntry) -> list[Cell]:
-    parameters = parameters_of(entry)
-    trained = ", ".join(entry.training)
+    whole, used = entry.parameters, entry.active_parameters
+    said = f"{whole:,.0f}M" + (f" ({used:,.0f}M used)" if used else "") if whole else _NONE
     return [
-        Cell(getattr(entry, "base", "") or _NONE),
-        Cell(f"{parameters:,.0f}M", parameters) if parameters else Cell(_NONE),
+        Cell(entry.base or _NONE),
+        Cell(said, whole),
         *(
             Cell(f"{number:,}", number) if number else Cell(_NONE)
             for number in (entry.dimension, entry.max_tokens)
         ),
-        Cell("Yes" if trained else "No") if entry.kind in _TRAINED else Cell(_NONE),
-        Cell(trained or _NONE),
+        Cell({True: "Yes", False: "No", None: _NONE}[entry.for_retrieval]),
+        Cell(", ".join(entry.training) or _NONE),
     ]
-
-
-def parameters_of(entry: ModelEntry) -> float | None:
-    """Millions of parameters of a model, None where the registry has no figure."""
-    return getattr(entry, "parameters", None)
 
 
 def _grouped(rows: Sequence[list[Cell]]) -> list[list[Cell]]:

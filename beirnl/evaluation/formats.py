@@ -40,7 +40,7 @@ def _records(values: Sequence[Record]) -> Table:
 
 
 def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
+    return value if isinstance(value, int | float) else None
 
 
 FORMATS: Mapping[str, Callable[[Report], str]] = {

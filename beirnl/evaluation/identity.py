@@ -8,21 +8,10 @@ from beirnl.evaluation.records import Record
 BM25 = "BM25"
 
 
-def original(dataset: str, language: str) -> str:
-    """The registry name of the set that a dataset is, or is a translation of; its own name if there is none.
-
-    Args:
-        dataset: name in an experiment or in a table of published figures, ``scifact`` or ``scifact-nl``.
-        language: of its texts; a name may end in it.
-    """
+def original(dataset: str) -> str:
+    """The registry name of the set that a dataset is, or was translated from; without an entry its own."""
     entry = registry.dataset(dataset)
-    source = getattr(entry, "source", "")
-    if source:
-        return str(source)
-    if entry is not None:
-        return entry.name
-    stem = dataset.removesuffix(f"-{language}")
-    return stem if registry.dataset(stem) else dataset
+    return entry.original if entry else dataset
 
 
 def model_name(name: str) -> str:
@@ -62,4 +51,4 @@ def written_system(name: str) -> str:
 def trained_on(system: str) -> tuple[str, ...]:
     """Originals of the datasets on which the model of a system was trained, as far as the registry says."""
     entry = registry.find_model(system.rpartition("+")[2])
-    return tuple(original(name, "") for name in entry.training) if entry else ()
+    return tuple(original(name) for name in entry.training) if entry else ()

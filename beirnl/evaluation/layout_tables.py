@@ -1,21 +1,24 @@
 """The tables of a paper filled with the scores of a report: rows and columns are those of a layout."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from beirnl.errors import PrerequisiteError
 from beirnl.evaluation.identity import original, systems, trained_on
 from beirnl.evaluation.published import Figure, Key
 from beirnl.evaluation.records import Record
-from beirnl.evaluation.tables import Cell, Column, Table
+from beirnl.evaluation.tables import DAGGER, NOT_BELOW, NOT_BELOW_TEXT, Cell, Column, Table
 from beirnl.registry.layouts import Layout, Row, Source, heading
 
-DAGGER = "†"
 _OURS = "ours"
 _NONE = "–"
 _AVERAGE = "average"
 _SECTION = "Scores"
+_FOOTNOTES = {
+    DAGGER: "the model was trained on data of this dataset, as far as the registry knows: not zero-shot",
+    NOT_BELOW: NOT_BELOW_TEXT,
+}
 
 
 class Line(NamedTuple):
@@ -26,12 +29,14 @@ class Line(NamedTuple):
         of: whose figures they are, ``ours`` or the title of a source.
         system: what it is, for marks of contamination.
         values: 0 to 1, by dataset and measure.
+        not_below: those that are not significantly below the best of the report.
     """
 
     label: str
     of: str
     system: str
     values: Mapping[tuple[str, str], float]
+    not_below: Collection[tuple[str, str]] = ()
 
 
 def score_table(
@@ -55,7 +60,7 @@ def score_table(
         PrerequisiteError: neither the report nor a source has a value for it.
     """
     lines = list(_lines(layout, records, sources, published or {}))
-    ours = [line for line in lines if line.of == _OURS]
+    ours = [line for line in lines if line.of == _OURS and line.values]
     filled = {dataset for line in ours or lines for dataset, _ in line.values}
     columns = [dataset for dataset in layout.datasets if dataset in filled]
     if not columns:
@@ -74,9 +79,8 @@ def score_table(
         rows = [[*row[:2], *row[3:]] for row in rows]
     left_out = [line.label for line in _empty(layout, lines)]
     caption = _caption(layout, columns, left_out, rows)
-    marked = any(DAGGER in cell.notes for row in rows for cell in row)
-    note = "the model was trained on data of this dataset, as far as the registry knows: not zero-shot"
-    footnotes = [(DAGGER, note)] if marked else []
+    marked = "".join(cell.notes for row in rows for cell in row)
+    footnotes = [(mark, text) for mark, text in _FOOTNOTES.items() if mark in marked]
     return Table(_SECTION, _title(layout), caption, [Column(name) for name in heads], rows, footnotes)
 
 
@@ -96,24 +100,24 @@ def chosen(layout: Layout, records: Sequence[Record]) -> list[tuple[Row, str]]:
             for record in records
             if record.language == language and named[record.system] == row.system
         }
-        best = min(candidates.values(), key=lambda record: _misfit(record, row), default=None)
+        best = min(candidates.values(), key=lambda record: _misfit(record, row, layout), default=None)
         found.append((row, best.system if best else ""))
         taken.add((best.system if best else "", language))
     if layout.others:
         for record in records:
             place = (record.system, record.language)
-            known = original(record.dataset, record.language) in layout.datasets
+            known = original(record.dataset) in layout.datasets
             if known and record.language == layout.language and place not in taken:
                 taken.add(place)
                 found.append((Row(system=named[record.system], label=record.system), record.system))
     return found
 
 
-def _misfit(record: Record, row: Row) -> tuple[bool, bool, bool]:
+def _misfit(record: Record, row: Row, layout: Layout) -> tuple[bool, bool, bool]:
     stated = record.conditions
     return (
         record.system not in (row.label, row.system),
-        bool(row.profile) and stated.profile != row.profile,
+        stated.profile != (row.profile or layout.profile),
         stated.search == "ann",
     )
 
@@ -125,15 +129,21 @@ def _lines(
     published: Mapping[str, Mapping[Key, Figure]],
 ) -> Iterator[Line]:
     """What stands in the rows: ours, then each source, system by system."""
-    by_system: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
+    by_system: dict[tuple[str, str], dict[tuple[str, str], Record]] = {}
     for record in records:
         if record.value is not None:
-            place = (original(record.dataset, record.language), record.measure)
-            by_system.setdefault((record.system, record.language), {})[place] = record.value
+            place = (original(record.dataset), record.measure)
+            by_system.setdefault((record.system, record.language), {})[place] = record
+    told = set()
     for row, name in chosen(layout, records):
         language, label = row.language or layout.language, row.label or row.system
-        yield Line(label, _OURS, row.system, by_system.get((name, language), {}))
-        for source in sources:
+        own = by_system.get((name, language), {})
+        values = {place: record.value for place, record in own.items() if record.value is not None}
+        not_below = {place for place, record in own.items() if record.not_below_best}
+        yield Line(label, _OURS, row.system, values, not_below)
+        others = () if (row.system, language) in told else sources  # a variant stands below its original
+        told.add((row.system, language))
+        for source in others:
             theirs = {
                 (key.dataset, key.measure): figure.value
                 for key, figure in published[source.name].items()
@@ -176,7 +186,9 @@ def _cell(layout: Layout, line: Line, dataset: str, measure: str) -> Cell:
     value = line.values.get((dataset, measure))
     if value is None:
         return Cell(_NONE)
-    return _points(layout, value, DAGGER if dataset in trained_on(line.system) else "")
+    notes = DAGGER if dataset in trained_on(line.system) else ""
+    notes += NOT_BELOW if (dataset, measure) in line.not_below else ""
+    return _points(layout, value, notes)
 
 
 def _mean(layout: Layout, line: Line, measure: str) -> Cell:

@@ -179,6 +179,7 @@ def _forms(parsed: Any) -> str:
 
 
 def _nearest(name: str) -> str:
+    """The common name next to a mistyped one, with its cutoff."""
     by_lower = {common.lower(): common for common in _COMMON}
     for alias, family in _ALIASES.items():
         by_lower |= {
@@ -187,4 +188,5 @@ def _nearest(name: str) -> str:
             if common.startswith(f"{family}@")
         }
     [close] = difflib.get_close_matches(name.lower(), by_lower, 1, 0.0)
-    return by_lower[close]
+    cutoff = re.search(r"@[1-9][0-9]*$", name)
+    return re.sub(r"@[0-9]+$", cutoff[0], by_lower[close]) if cutoff else by_lower[close]

@@ -63,6 +63,11 @@ if (section) {
     return cell;
   }
 
+  function below(place) {
+    return place.queries.length === place.total ? "all of them"
+      : `the ${count(place.queries.length)} on which the systems of the report differ most`;
+  }
+
   function list() {
     const {place, measure, a, b} = choice();
     const [wins, losses, ties] = place.pairs[measure][a * place.systems.length + b];
@@ -82,8 +87,7 @@ if (section) {
     table.tBodies[0].append(...sorted(table.tBodies[0], 3, true));
     mark(table.querySelector("th[data-column='3']"), "descending");
     status.textContent = `Of ${count(place.total)} queries, A is better on ${count(wins)}, B on ${count(losses)}, `
-      + `and they are equal on ${count(ties)} (${place.measures[measure]}). Below: the ${count(place.queries.length)} `
-      + "on which systems differ most.";
+      + `and they are equal on ${count(ties)} (${place.measures[measure]}). Below: ${below(place)}.`;
     article.replaceChildren(element("p", "Choose a query to see what both systems found.", "below"));
   }
 
@@ -142,6 +146,5 @@ if (section) {
   form.place.addEventListener("change", place);
   for (const name of ["measure", "a", "b"]) form[name].addEventListener("change", list);
   form.addEventListener("submit", (event) => event.preventDefault());
-  section.hidden = false;
   place();
 }

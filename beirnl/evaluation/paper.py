@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from beirnl import registry
 from beirnl.errors import PrerequisiteError
 from beirnl.evaluation import back_translation
 from beirnl.evaluation.fact_tables import dataset_table, model_table
@@ -54,12 +55,11 @@ def tabled(report: Report, name: str, sources: Sequence[str] = ()) -> Report:
         made = _scores(form, report, found)
     elif form.form == "back-translation":
         made = _back(report, found)
+    elif form.form == "datasets":
+        theirs = registry.published(form.published) if _is_paper(found) else []
+        made = [dataset_table(form, report.datasets, theirs)]
     else:
-        made = [
-            dataset_table(form, report.datasets)
-            if form.form == "datasets"
-            else model_table(form, report.records)
-        ]
+        made = [model_table(form, report.records)]
     shown = [table for table in made if table.rows]
     if not shown:
         raise PrerequisiteError(f"there is nothing for table {name} yet", remedy="run the experiment")
@@ -76,7 +76,7 @@ def _scores(form: Layout, report: Report, sources: Sequence[Source]) -> list[Tab
     used = [
         record
         for record in report.records
-        if (record.system, original(record.dataset, record.language), record.language) in places
+        if (record.system, original(record.dataset), record.language) in places
         and record.measure in form.measures
     ]
     made = [score_table(form, report.records, sources, published)]
@@ -94,4 +94,8 @@ def _back(report: Report, sources: Sequence[Source]) -> list[Table]:
     if report.back_translation is None:
         return []
     made = back_translation.tables(report.back_translation)
-    return made if any(one.name == "paper" for one in sources) else made[:2]
+    return made if _is_paper(sources) else made[:2]
+
+
+def _is_paper(sources: Sequence[Source]) -> bool:
+    return any(one.name == "paper" for one in sources)

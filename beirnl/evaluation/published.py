@@ -44,7 +44,7 @@ def figures(files: Iterable[str]) -> dict[Key, Figure]:
     for file in files:
         for row in registry.published(file):
             [measure] = parse([row["measure"]])
-            dataset = original(row["dataset"], row["language"])
+            dataset = original(row["dataset"])
             key = Key(written_system(row["system"]), dataset, row["language"], measure.name)
             found.setdefault(key, Figure(float(row["value"]), row.get("revision") or ""))
     return found
@@ -52,7 +52,7 @@ def figures(files: Iterable[str]) -> dict[Key, Figure]:
 
 def key_of(record: Record, system: str) -> Key:
     """What a record is of, given what its system is."""
-    return Key(system, original(record.dataset, record.language), record.language, record.measure)
+    return Key(system, original(record.dataset), record.language, record.measure)
 
 
 def comparison(
@@ -139,32 +139,49 @@ def reasons(record: Record, system: str, source: Source, figure: Figure) -> Iter
     stated = record.conditions
     if _theirs(system) != system:
         yield f"{system} is made from {_theirs(system)}"
-    if stated.search == "bm25" and stated.profile != source.bm25:
-        yield f"BM25 profile {stated.profile}, not {source.bm25}"
+    if stated.search == "bm25":
+        yield from _bm25(record, source)
     if figure.revision and stated.revision and stated.revision != figure.revision:
         yield f"model revision {stated.revision[:_REVISION]}, not {figure.revision[:_REVISION]}"
     if stated.dtype not in (None, "float32"):
         yield f"dtype {stated.dtype}"
     if stated.search == "ann":
         yield f"approximate search, which found {getattr(stated, 'ann_recall', 'an unknown share')} of exact"
-    yield from _prompts(record)
+    yield from _prompts(record, source)
     yield from _rules(record, source)
 
 
-def _prompts(record: Record) -> Iterator[str]:
-    """Prompts that are not the model's own."""
+def _bm25(record: Record, source: Source) -> Iterator[str]:
+    """Another profile of BM25, or the same with other parameters."""
+    theirs = registry.bm25_profiles()[source.profile.bm25]
+    if record.conditions.profile != theirs.name:
+        yield f"BM25 profile {record.conditions.profile}, not {theirs.name}"
+        return
+    for name in ("k1", "b", "tie_breaker"):
+        said, expected = getattr(record.conditions, name, None), getattr(theirs, name)
+        if said is not None and said != expected:
+            yield f"{name} {said}, not {expected}"
+
+
+def _prompts(record: Record, source: Source) -> Iterator[str]:
+    """Prompts that are not those of the source: the model's own, with the task in its words."""
     entry = registry.find_model(record.conditions.model or "")
+    if entry is None:
+        return
+    of_dataset = registry.instruction(original(record.dataset), record.language)
+    theirs = entry.prompts_with(None if source.profile.instruction == "card" else of_dataset)
     for kind in ("query", "document"):
-        said = getattr(record.conditions, f"{kind}_prompt", None) or ""
-        if entry is not None and said != getattr(entry.prompts, kind):
-            yield f"{kind} prompt {said!r}, which is not the model's own"
+        said, expected = getattr(record.conditions, f"{kind}_prompt", None) or "", getattr(theirs, kind)
+        if said != expected:
+            yield f"{kind} prompt {said!r}, not {expected!r}"
 
 
 def _rules(record: Record, source: Source) -> Iterator[str]:
     """Rules of evaluation and texts: self-matches, averaging, depth, translation."""
     stated = record.conditions
-    entry = registry.dataset(original(record.dataset, record.language))
-    removed = source.self_matches == "removed" or (entry is not None and entry.remove_self_matches)
+    entry = registry.dataset(original(record.dataset))
+    rule = source.profile
+    removed = rule.removes_self_matches(entry) if entry else rule.self_matches == "all"
     theirs = "removed" if removed else "kept"
     if stated.self_matches != theirs:
         yield f"self-matches {stated.self_matches}, not {theirs}"

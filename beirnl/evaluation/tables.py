@@ -13,8 +13,8 @@ Place = tuple[str, str]
 
 _IDENTITY = ("model", "source", "revision")  # what names a system is no difference in conditions
 _NONE = "–"
-_NOT_BELOW = "="
-_NOT_BELOW_TEXT = (
+NOT_BELOW, DAGGER = "=", "†"
+NOT_BELOW_TEXT = (
     "not significantly below the best of its column (paired randomisation test, Holm's correction)"
 )
 _LONGEST_TEXT = 600
@@ -65,8 +65,9 @@ class Table(NamedTuple):
 
 
 def marks(notes: str) -> str:
-    """Marks of footnotes as text puts them behind a value: letters in brackets, a dagger as it is."""
-    return f" [{notes}]" if notes.isalnum() else notes
+    """Marks of footnotes as text puts them behind a value: in brackets, but for a dagger."""
+    rest = notes.replace(DAGGER, "")
+    return (DAGGER if DAGGER in notes else "") + (f" [{rest}]" if rest else "")
 
 
 def tables(report: Report) -> list[Table]:
@@ -144,7 +145,7 @@ def _score_table(
     caption += ", best of a column in bold." if len(systems) > 1 else "."
     footnotes = [(letter, text) for text, letter in letters.items()]
     if any(record.not_below_best for record in shown.values()):
-        footnotes.append((_NOT_BELOW, _NOT_BELOW_TEXT))
+        footnotes.append((NOT_BELOW, NOT_BELOW_TEXT))
     return Table(
         "Scores", ", ".join(measures), caption + _unanswerable(shown.values()), columns, rows, footnotes
     )
@@ -163,14 +164,14 @@ def _score(record: Record | None, letter: str, best: str) -> Cell:
     beside = ""
     if record.without_relevant and record.value_with_relevant is not None:
         beside = f" ({_printed(record.value_with_relevant)})"
-    mark = _NOT_BELOW if record.not_below_best else ""
+    mark = NOT_BELOW if record.not_below_best else ""
     return Cell(text + beside, record.value, text == best, letter + mark)
 
 
 def _lift(cells: Sequence[Cell]) -> list[Cell]:
     """Moves a footnote that all values of a row share to the name of the row."""
     head, *values = cells
-    shared = {cell.notes.removesuffix(_NOT_BELOW) for cell in values if cell.text != _NONE}
+    shared = {cell.notes.removesuffix(NOT_BELOW) for cell in values if cell.text != _NONE}
     if len(shared) == 1 and (letter := shared.pop()):
         rest = (cell._replace(notes=cell.notes.removeprefix(letter)) for cell in values)
         return [head._replace(notes=letter), *rest]

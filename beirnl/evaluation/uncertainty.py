@@ -253,7 +253,8 @@ def stated(records: Iterable[Record], uncertainty: Uncertainty) -> list[Record]:
 
 
 def _fields(score: Score) -> dict[str, float | int | bool | None]:
-    fields: dict[str, float | int | bool | None] = {"low": score.low, "high": score.high}
+    low, high = max(0.0, score.low), min(1.0, score.high)  # which sums of floats can miss by a last digit
+    fields: dict[str, float | int | bool | None] = {"low": low, "high": high}
     if score.against_best:
         test = score.against_best._asdict()
         fields |= {name: test[name] for name in ("p", "p_holm", "wins", "losses", "ties")}

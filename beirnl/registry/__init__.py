@@ -23,6 +23,7 @@ from beirnl.registry.datasets import dataset as dataset
 from beirnl.registry.datasets import datasets as datasets
 from beirnl.registry.datasets import find_dataset as find_dataset
 from beirnl.registry.datasets import near_datasets as near_datasets
+from beirnl.registry.datasets import part_of as part_of
 from beirnl.registry.entries import FOLDER, Entry, read
 from beirnl.registry.model_facts import Kind as Kind
 from beirnl.registry.model_facts import ModelEntry as ModelEntry

@@ -148,6 +148,13 @@ def find_dataset(name: str) -> DatasetEntry:
     return entry
 
 
+def part_of(entry: DatasetEntry, part: str) -> DatasetEntry | None:
+    """The entry of a part of a dataset, by the part's name (``android``); None if it has none."""
+    path = f"{entry.path}/{part}"
+    parts = (other for other in datasets().values() if other.whole == entry.name)
+    return next((other for other in parts if other.path == path), None)
+
+
 def near_datasets(name: str) -> str:
     """Which datasets could have been meant, in words."""
     entries = datasets().values()

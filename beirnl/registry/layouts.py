@@ -1,23 +1,15 @@
 """What the tables of a paper are made of: rows, columns and groups, in ``tables.toml``."""
 
-import tomllib
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from beirnl.errors import ConfigError, nearest
-
-_FILE = Path(__file__).with_name("tables.toml")
-
-
-class _Entry(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+from beirnl.registry.entries import Entry, read
+from beirnl.registry.profiles import ProfileEntry, profiles
 
 
-class Row(_Entry):
+class Row(Entry):
     """One row of a table.
 
     Attributes:
@@ -26,7 +18,7 @@ class Row(_Entry):
         label: what the row is called; empty: its system.
         group: of rows that stand together.
         language: of the texts; empty: that of the table.
-        profile: of several systems that fit, the one with this profile of BM25 is meant.
+        profile: in place of the table's, such as a profile of BM25.
         citation: who published the dataset.
     """
 
@@ -39,7 +31,7 @@ class Row(_Entry):
     citation: str = ""
 
 
-class Layout(_Entry):
+class Layout(Entry):
     """One table.
 
     Attributes:
@@ -54,6 +46,7 @@ class Layout(_Entry):
         measures: one block of rows each.
         decimals: digits of a value in points of 100.
         mean: datasets over which the last column averages; empty: no such column.
+        profile: of several systems that fit a row, the one under this profile is meant.
         published: table of published figures with the same cells, or empty.
     """
 
@@ -68,27 +61,29 @@ class Layout(_Entry):
     measures: tuple[str, ...] = ()
     decimals: int = 2
     mean: tuple[str, ...] = ()
+    profile: str = "paper"
     published: str = ""
 
 
-class Source(_Entry):
+class Source(Entry):
     """Where published figures are from.
 
     Attributes:
         name: what ``--compare`` calls it.
         title: in tables.
         files: tables of published figures; of two figures for one thing the first holds.
-        bm25: profile of its BM25.
-        self_matches: ``removed`` everywhere, or ``by dataset`` as the registry says.
         translation: model that translated its texts, or empty.
     """
 
     name: str
     title: str
     files: tuple[str, ...]
-    bm25: str
-    self_matches: Literal["removed", "by dataset"]
     translation: str = ""
+
+    @property
+    def profile(self) -> ProfileEntry:
+        """The other conditions of its figures."""
+        return profiles()[self.name]
 
 
 def layout(name: str) -> Layout:
@@ -136,4 +131,4 @@ def stands_for(model: str) -> str:
 
 
 def _read() -> dict[str, Any]:
-    return tomllib.loads(_FILE.read_text(encoding="utf-8"))
+    return read("tables.toml")

@@ -5,11 +5,7 @@ from typing import Any, Literal
 
 from beirnl.registry.datasets import DatasetEntry
 from beirnl.registry.entries import Entry, read
-
-Profile = Literal["paper", "mteb"]
-Bm25Profile = Literal["elasticsearch", "flat", "mteb", "anserini-flat", "anserini-multifield"]
-#: What a system of kind bm25 can state: either.
-SystemProfile = Literal["paper", "mteb", "elasticsearch", "flat", "anserini-flat", "anserini-multifield"]
+from beirnl.specs import Bm25Profile
 
 
 class ProfileEntry(Entry):

@@ -10,7 +10,7 @@ from beirnl.evaluation.records import Report, Timing
 from beirnl.evaluation.uncertainty import Resampling, Uncertainty, stated
 from beirnl.graph import Evaluation, Node
 from beirnl.pipeline import Pipeline
-from beirnl.reporting import depths, scores, sizes, translations
+from beirnl.reporting import counts, depths, scores, sizes, translations
 
 __all__ = ["gather"]
 
@@ -39,6 +39,7 @@ def gather(pipeline: Pipeline) -> Report:
     ]
     warnings += [line for node in nodes for line in _told(pipeline, node)]
     warnings += _cut_short(pipeline, evaluations) + _missing_parts(pipeline, evaluations)
+    warnings += counts.unexpected_counts(pipeline, evaluations)
     values = scores.scores(pipeline, evaluations)
     back = translations.back_translation(pipeline, values)
     uncertainty = _uncertainty(pipeline, values)

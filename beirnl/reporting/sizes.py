@@ -28,7 +28,7 @@ def datasets(pipeline: Pipeline, finished: Collection[str]) -> Iterator[DatasetS
             parts.setdefault(evaluation.part, evaluation)
     for (dataset, language), parts in found.items():
         counts = [_counts(pipeline, evaluation) for evaluation in parts.values()]
-        entry = registry.dataset(original(dataset, language))
+        entry = registry.dataset(original(dataset))
         domain = stated.get(dataset) or (entry.domain if entry else "general")
         yield DatasetSize(dataset, language, domain, *map(sum, zip(*counts, strict=True)))
 

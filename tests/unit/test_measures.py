@@ -71,6 +71,7 @@ def test_names_are_those_of_ir_measures(name, canonical, trec):
         ("ndcg_cut_10", "did you mean nDCG@10?"),
         ("recall@100", "did you mean R@100?"),
         ("R@0", "did you mean R@10?"),
+        ("map@7", "did you mean AP@7?"),
         ("P", "measure 'P' needs a cutoff; write P@10"),
         ("Rprec@5", "measure 'Rprec@5' takes no cutoff; write Rprec"),
         ("", "did you mean"),

@@ -10,10 +10,9 @@ from beirnl.config import load_experiment
 from beirnl.errors import ConfigError
 from beirnl.graph import build_graph
 from beirnl.registry import Bm25Entry, bm25_profiles, datasets, profiles
-from beirnl.registry.profiles import Bm25Profile, Profile, SystemProfile
 from beirnl.reporting import gather
 from beirnl.schema import join_title_text
-from beirnl.specs import Bm25Spec
+from beirnl.specs import Bm25Profile, Bm25Spec, Profile, SystemProfile
 from beirnl.store.keys import spec_fields
 from beirnl.store.workspace import Workspace
 
