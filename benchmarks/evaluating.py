@@ -96,6 +96,8 @@ def main() -> None:
             if isinstance(result, dict):
                 peer = result
     for one in parse(told.measures):
+        if one.trec == "recip_rank" and one.cutoff:
+            continue  # which trec_eval has without a cutoff only
         ours = dict(result.filter(measure=one.name).select("query_id", "value").rows())
         assert ours == {query: found[one.trec] for query, found in peer.items()}, one
     print(
