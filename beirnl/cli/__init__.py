@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from beirnl import __version__
-from beirnl.cli import audit, publish, quality, run, show, translate  # noqa: F401 - their commands join
+from beirnl.cli import audit, datasets, publish, quality, run, show, translate  # noqa: F401 - they join
 from beirnl.cli.app import app
 from beirnl.errors import BeirnlError
 from beirnl.store.files import disk_error

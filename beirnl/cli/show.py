@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from beirnl.cli.app import Exp, Format, app, console, load, models_app
+from beirnl.cli.app import Exp, Format, app, console, datasets_app, load, models_app
 
 
 @app.command()
@@ -53,11 +53,13 @@ def analyze(
         sys.stdout.write(" ".join(analyzer.terms(line.rstrip("\r\n"))) + "\n")
 
 
-@app.command()
-def datasets() -> None:
+@datasets_app.callback(invoke_without_command=True)
+def datasets(context: typer.Context) -> None:
     """List the datasets of the registry."""
     from beirnl import registry
 
+    if context.invoked_subcommand:
+        return
     for entry in registry.datasets().values():
         print(f"{entry.name:16} {entry.language}  {entry.domain:14} {entry.licence:14} {entry.path}")
 

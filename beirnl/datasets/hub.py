@@ -55,7 +55,8 @@ def fetch(name: str) -> tuple[Path, str]:
         name: see the module.
 
     Raises:
-        PrerequisiteError: the hub is not reached and files are missing; there is no such revision or repository.
+        PrerequisiteError: files are missing and the hub is not reached; there is no such revision, or
+            repository.
         DataError: the repository holds no retrieval set.
     """
     wanted = [_named(one) for one in name.split("+")]

@@ -127,7 +127,7 @@ class Identities:
         self._ids.append(ids)
         self._lines.append(lines.to_numpy())
         self._contents.append(contents)
-        self._hashes.append(pl.Series(pl.from_arrow(ids)).hash().to_numpy())
+        self._hashes.append(id_hashes(ids))
 
     def repeated(self) -> pl.DataFrame:
         """The rows [id, line, content] of identifiers that occur more than once, by line."""
@@ -144,16 +144,25 @@ class Identities:
         return found.filter(pl.col("id").is_duplicated()).sort("line")
 
 
+def id_hashes(ids: pa.Array) -> np.ndarray:
+    """A hash of each identifier, uint64; the same within one process only."""
+    hashes: np.ndarray = pl.Series(pl.from_arrow(ids)).hash().to_numpy()
+    return hashes
+
+
 def repeated_rows(values: np.ndarray) -> np.ndarray:
     """Places of all values that occur more than once, in order of value."""
     order = np.argsort(values, kind="stable")
     same = np.diff(values[order]) == 0
-    return order[np.concatenate([same, [False]]) | np.concatenate([[False], same])] if len(order) else order
+    if not len(order):
+        return order
+    repeated: np.ndarray = order[np.concatenate([same, [False]]) | np.concatenate([[False], same])]
+    return repeated
 
 
 def _take(chunks: list[np.ndarray], places: np.ndarray, dtype: type) -> np.ndarray:
-    values: np.ndarray = np.concatenate(chunks) if chunks else np.empty(0, dtype)
-    return values[places]
+    taken: np.ndarray = (np.concatenate(chunks) if chunks else np.empty(0, dtype))[places]
+    return taken
 
 
 def refuse_two_texts(repeated: pl.DataFrame, path: Path) -> None:
