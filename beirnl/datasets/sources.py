@@ -102,7 +102,13 @@ def locate_entry(entry: DatasetEntry, file: Path) -> dict[str, Place]:
     if folder.is_dir():
         return _places(folder)
     if entry.hub:
-        found = locate(f"hub:{entry.hub}@{entry.revision}" if entry.revision else f"hub:{entry.hub}", file)
+        try:
+            found = locate(
+                f"hub:{entry.hub}@{entry.revision}" if entry.revision else f"hub:{entry.hub}", file
+            )
+        except PrerequisiteError as error:
+            remedy = f"{error.remedy}; or put the set into {folder}"
+            raise PrerequisiteError(error.what, where=error.where, remedy=remedy) from error
         return _one_part(found, getattr(entry, "hub_split", ""), entry)
     parts = {part: registry.dataset(f"{entry.name}-{part}") for part in entry.parts}
     if not parts or not all(other and other.hub for other in parts.values()):

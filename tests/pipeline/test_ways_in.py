@@ -43,7 +43,7 @@ CORPUS = [
     doc('quo"te', "punctuated words"),
     doc("#coëfficiënt", "de coëfficiënt"),
     doc("日本", "ideographs 日本"),
-    doc(44, "numbered document"),
+    doc(45, "numbered document"),
     doc("long", "filler words " * 160_000 + "needle"),
 ]
 QUERIES = [
@@ -62,7 +62,7 @@ QRELS = [
     ("graded", "d1", 2),
     ("graded", "d2", 1),
     ("without", "no title", 0),
-    ("44", "44", 1),
+    ("44", "45", 1),
     ("c", "#coëfficiënt", 1),
     ("c", "gone", 1),
     ("n", "long", 1),
@@ -73,7 +73,7 @@ RANKED = {
     "tied": ["t3", "t2", "t1"],
     "graded": ["d2", "d1"],
     "without": ["no title", "only title"],
-    "44": ["44"],
+    "44": ["45"],
     "c": ["#coëfficiënt"],
     "n": ["long"],
 }
@@ -81,8 +81,8 @@ WARNED = (
     "1 documents occur more than once with one text; kept once: twice",
     "1 documents have neither title nor text; kept: empty",
     "qrels name 1 queries that FILE lacks; not scored: lost",
-    "qrels name 1 documents that the corpus lacks; they count in the denominator of recall, as trec_eval counts "
-    "them: gone",
+    "qrels name 1 documents that the corpus lacks; they count in the denominator of recall, "
+    "as trec_eval counts them: gone",
     "1 queries have no relevant document (all labels 0) and score 0: without",
 )
 
