@@ -14,7 +14,7 @@ from beirnl.datasets.beir import Judgement, Record, read_qrels, read_records
 from beirnl.errors import DataError
 from beirnl.schema import CORPUS, QRELS, QUERIES
 
-_BUFFERED_BYTES = 96 << 20
+_BUFFERED_BYTES = 64 << 20
 _EXAMPLES = 5
 _HELD = pa.schema([*CORPUS, ("content", pa.uint64())])
 _PRINTED = "[!-~]"
@@ -95,12 +95,12 @@ class Partitioner:
         held = pa.Table.from_batches(self._held).combine_chunks()
         self._held, self._bytes = [], 0
         shards = _shards_of(held["content"].to_numpy(), self._shards)
-        order = np.argsort(shards, kind="stable")
-        sorted_rows = held.drop_columns("content").take(order)
+        rows_of, order = held.drop_columns("content"), np.argsort(shards, kind="stable")
         present, begins = np.unique(shards[order], return_index=True)
-        ends = [*begins[1:], len(order)]
-        for shard, begin, end in zip(present.tolist(), begins.tolist(), ends, strict=True):
-            self._write(shard, sorted_rows.slice(begin, end - begin))
+        for shard, places in zip(present.tolist(), np.split(order, begins[1:]), strict=True):
+            self._write(shard, rows_of.take(places))
+        del held, rows_of
+        pa.default_memory_pool().release_unused()
 
     def duplicates(self, path: Path) -> list[str]:
         """Identifiers that occur more than once with one text; their later lines are to be dropped.
