@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from beirnl.cli.app import Exp, Format, app, console, load
+from beirnl.cli.app import Exp, Format, app, console, datasets_app, load
 
 Form = Literal["trec", "beir", "ranx", "mteb"]
 
@@ -96,8 +96,9 @@ def analyze(
         sys.stdout.write(" ".join(analyzer.terms(line.rstrip("\r\n"))) + "\n")
 
 
-@app.command()
+@datasets_app.callback(invoke_without_command=True)
 def datasets(
+    context: typer.Context,
     format: Annotated[
         Literal["table", "json"], typer.Option("--format", "-f", help="JSON also tells parts and aliases.")
     ] = "table",
@@ -105,6 +106,8 @@ def datasets(
     """List the datasets of the registry: language, size, domain, licence, and where they are on the hub."""
     from beirnl.cli import listing
 
+    if context.invoked_subcommand:
+        return
     if format == "json":
         sys.stdout.write(listing.datasets_json())
     else:

@@ -31,8 +31,9 @@ class DatasetConfig(Section):
 
     Attributes:
         name: how reports call it; a name of the dataset registry brings that entry's facts.
-        path: folder with ``corpus.jsonl``, or with sub-folders that have one (a dataset in parts).
-            ``${VARIABLE}`` is replaced. Default: the registry's; that of ``sample`` is in the package.
+        path: folder with ``corpus.jsonl``, or with sub-folders that have one (a dataset in parts); also
+            ``hub:ORG/NAME@REVISION`` and ``irds:ID``, see :mod:`beirnl.datasets.sources`. ``${VARIABLE}`` is
+            replaced. Default: the registry's; that of ``sample`` is in the package.
         language: ISO code of the text (default: the registry's, else ``en``).
         split: which file of ``qrels/`` judges (default: the registry's, else ``test``).
         domain: named in the translation prompts (BEIR-NL, Table 1).

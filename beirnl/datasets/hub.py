@@ -7,6 +7,7 @@ connection that breaks goes on where it stood. What is read is a folder of links
 layout.
 """
 
+import errno
 import logging
 import shutil
 import uuid
@@ -24,6 +25,7 @@ _LOG = logging.getLogger(__name__)
 _CARD, _ALWAYS_THERE = "README.md", ".gitattributes"
 _NEWEST = "main"
 _FEW = 3
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS)
 _QRELS = "-qrels"
 
 
@@ -55,7 +57,8 @@ def fetch(name: str) -> tuple[Path, str]:
         name: see the module.
 
     Raises:
-        PrerequisiteError: the hub is not reached and files are missing; there is no such revision or repository.
+        PrerequisiteError: files are missing and the hub is not reached; there is no such revision, or
+            repository.
         DataError: the repository holds no retrieval set.
     """
     wanted = [_named(one) for one in name.split("+")]
@@ -150,6 +153,7 @@ def _hub_errors(repository: str, revision: str, names: list[str]) -> Iterator[No
         HTTPError,
         RepositoryNotFoundError,
         RevisionNotFoundError,
+        XetDownloadError,
     )
 
     where = f"hub:{repository}@{revision}"
@@ -167,7 +171,9 @@ def _hub_errors(repository: str, revision: str, names: list[str]) -> Iterator[No
             where=where,
             remedy="check the name; for a private one export HF_TOKEN",
         ) from error
-    except (HfHubHTTPError, HTTPError, OSError) as error:
+    except (HfHubHTTPError, HTTPError, XetDownloadError, OSError) as error:
+        if getattr(error, "errno", None) in _DISK:
+            raise  # nothing of the hub's: said as any error of a disk
         shown = ", ".join(names[:_FEW]) + (f" and {len(names) - _FEW} more" if len(names) > _FEW else "")
         pinned = "" if revision == _NEWEST else f" --revision {revision}"
         cache = Path(HF_HUB_CACHE) / f"datasets--{repository.replace('/', '--')}"

@@ -23,8 +23,15 @@ _JUDGED = (("query-id", "query_id", "qid"), ("corpus-id", "corpus_id", "pid"), (
 
 
 def count_rows(files: list[Path]) -> int:
-    """Rows of several files, from their footers."""
-    return sum(pq.read_metadata(file).num_rows for file in files)
+    """Rows of several files, from their footers; DataError where one is not Parquet, or is cut."""
+    return sum(_rows_of(file) for file in files)
+
+
+def _rows_of(file: Path) -> int:
+    try:
+        return int(pq.read_metadata(file).num_rows)
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(file, error) from error
 
 
 def read_texts(files: list[Path], path: Path) -> Iterator[pa.RecordBatch]:

@@ -14,7 +14,7 @@ from beirnl.datasets.beir import Judgement, Record, read_qrels, read_records
 from beirnl.errors import DataError
 from beirnl.schema import CORPUS, QRELS, QUERIES
 
-_BUFFERED_BYTES = 96 << 20
+_BUFFERED_BYTES = 64 << 20
 _EXAMPLES = 5
 _HELD = pa.schema([*CORPUS, ("content", pa.uint64())])
 _PRINTED = "[!-~]"
@@ -95,12 +95,12 @@ class Partitioner:
         held = pa.Table.from_batches(self._held).combine_chunks()
         self._held, self._bytes = [], 0
         shards = _shards_of(held["content"].to_numpy(), self._shards)
-        order = np.argsort(shards, kind="stable")
-        sorted_rows = held.drop_columns("content").take(order)
+        rows_of, order = held.drop_columns("content"), np.argsort(shards, kind="stable")
         present, begins = np.unique(shards[order], return_index=True)
-        ends = [*begins[1:], len(order)]
-        for shard, begin, end in zip(present.tolist(), begins.tolist(), ends, strict=True):
-            self._write(shard, sorted_rows.slice(begin, end - begin))
+        for shard, places in zip(present.tolist(), np.split(order, begins[1:]), strict=True):
+            self._write(shard, rows_of.take(places))
+        del held, rows_of
+        pa.default_memory_pool().release_unused()
 
     def duplicates(self, path: Path) -> list[str]:
         """Identifiers that occur more than once with one text; their later lines are to be dropped.
@@ -127,7 +127,7 @@ class Identities:
         self._ids.append(ids)
         self._lines.append(lines.to_numpy())
         self._contents.append(contents)
-        self._hashes.append(pl.Series(pl.from_arrow(ids)).hash().to_numpy())
+        self._hashes.append(id_hashes(ids))
 
     def repeated(self) -> pl.DataFrame:
         """The rows [id, line, content] of identifiers that occur more than once, by line."""
@@ -144,16 +144,25 @@ class Identities:
         return found.filter(pl.col("id").is_duplicated()).sort("line")
 
 
+def id_hashes(ids: pa.Array) -> np.ndarray:
+    """A hash of each identifier, uint64; the same within one process only."""
+    hashes: np.ndarray = pl.Series(pl.from_arrow(ids)).hash().to_numpy()
+    return hashes
+
+
 def repeated_rows(values: np.ndarray) -> np.ndarray:
     """Places of all values that occur more than once, in order of value."""
     order = np.argsort(values, kind="stable")
     same = np.diff(values[order]) == 0
-    return order[np.concatenate([same, [False]]) | np.concatenate([[False], same])] if len(order) else order
+    if not len(order):
+        return order
+    repeated: np.ndarray = order[np.concatenate([same, [False]]) | np.concatenate([[False], same])]
+    return repeated
 
 
 def _take(chunks: list[np.ndarray], places: np.ndarray, dtype: type) -> np.ndarray:
-    values: np.ndarray = np.concatenate(chunks) if chunks else np.empty(0, dtype)
-    return values[places]
+    taken: np.ndarray = (np.concatenate(chunks) if chunks else np.empty(0, dtype))[places]
+    return taken
 
 
 def refuse_two_texts(repeated: pl.DataFrame, path: Path) -> None:

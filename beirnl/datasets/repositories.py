@@ -101,7 +101,7 @@ def _listed(card: Mapping[str, Any], names: list[str]) -> Configurations:
 
 
 def _by_name(names: list[str]) -> Configurations:
-    """Configurations as folders and files are called: ``corpus.jsonl``, ``qrels/test.tsv``, ``data/test-*``."""
+    """Configurations as folders and files are called: ``corpus.jsonl``, ``qrels/test.tsv``."""
     found: Configurations = {}
     for name in names:
         path = PurePosixPath(name)

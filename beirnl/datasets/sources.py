@@ -12,7 +12,7 @@ from typing import NamedTuple
 from beirnl import registry
 from beirnl.config.paths import PACKAGE, resolve_path
 from beirnl.datasets import beir, hub, irds
-from beirnl.errors import DataError
+from beirnl.errors import DataError, PrerequisiteError
 from beirnl.registry import DatasetEntry
 
 #: What makes a folder of a name, and says what it is: ``hub:ORG/NAME@COMMIT``.
@@ -51,6 +51,42 @@ def locate(path: str, file: Path) -> dict[str, Place]:
     return _places(*FETCH[prefix](name))
 
 
+def find(name: str, file: Path) -> tuple[DatasetEntry | None, dict[str, Place]]:
+    """What a user calls a dataset: an entry of the registry, else a folder or ``PREFIX:NAME``.
+
+    Args:
+        name: as the user wrote it.
+        file: as for :func:`locate`.
+
+    Raises:
+        ConfigError: it is neither; the nearest name is given.
+        DataError: as :func:`locate`; PrerequisiteError: as :func:`locate`.
+    """
+    entry = registry.dataset(name)
+    if entry is not None:
+        return entry, locate_entry(entry, file)
+    if name.partition(":")[0] not in FETCH and not resolve_path(name, file).exists():
+        raise registry.unknown("dataset", name, registry.datasets())
+    return None, locate(name, file)
+
+
+def twins(entry: DatasetEntry | None, name: str | None, file: Path) -> dict[str, Place]:
+    """The same set in the language that it was translated from, by part; empty where none is known.
+
+    Args:
+        entry: of the set itself.
+        name: what the user calls its twin; by default the ``source`` of the entry, if it can be had.
+        file: as for :func:`locate`.
+    """
+    if name:
+        return find(name, file)[1]
+    source = getattr(entry, "source", "")
+    try:
+        return find(source, file)[1] if source else {}
+    except (DataError, PrerequisiteError):
+        return {}
+
+
 def locate_entry(entry: DatasetEntry, file: Path) -> dict[str, Place]:
     """The sets of a registry entry by part: in its folder, or from the hub where there is no such folder.
 
@@ -66,7 +102,13 @@ def locate_entry(entry: DatasetEntry, file: Path) -> dict[str, Place]:
     if folder.is_dir():
         return _places(folder)
     if entry.hub:
-        found = locate(f"hub:{entry.hub}@{entry.revision}" if entry.revision else f"hub:{entry.hub}", file)
+        try:
+            found = locate(
+                f"hub:{entry.hub}@{entry.revision}" if entry.revision else f"hub:{entry.hub}", file
+            )
+        except PrerequisiteError as error:
+            remedy = f"{error.remedy}; or put the set into {folder}"
+            raise PrerequisiteError(error.what, where=error.where, remedy=remedy) from error
         return _one_part(found, getattr(entry, "hub_split", ""), entry)
     parts = {part: registry.dataset(f"{entry.name}-{part}") for part in entry.parts}
     if not parts or not all(other and other.hub for other in parts.values()):
