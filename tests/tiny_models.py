@@ -59,6 +59,15 @@ def xlm_roberta(folder: Path, seed: int = 0, labels: int = 0) -> Path:
     return _saved(folder, getattr(transformers, name)(config), tokenizer(folder))
 
 
+def jina_v3(folder: Path, seed: int = 0) -> Path:
+    """jina-embeddings-v3 as transformers has it: XLM-R with rotary positions."""
+    from transformers import JinaEmbeddingsV3Config, JinaEmbeddingsV3Model
+
+    torch.manual_seed(seed)
+    model = JinaEmbeddingsV3Model(JinaEmbeddingsV3Config(**SIZES, pad_token_id=0, type_vocab_size=2))
+    return _saved(folder, model, tokenizer(folder))
+
+
 def new_model(folder: Path, name: str, code: str = "", seed: int = 0) -> Any:
     """A checkpoint of ``new_model/modeling.py``, and the model that it was saved from.
 

@@ -32,6 +32,7 @@ class Card(NamedTuple):
     mask: torch.Tensor
     pooler: torch.Tensor | None
     folder: object
+    texts: list[str]
 
     @property
     def mean(self):
@@ -46,7 +47,7 @@ def read(folder, texts, model=None, **inputs):
     model = model or AutoModel.from_pretrained(folder).eval()
     with torch.no_grad():
         found = model(**tokens, **inputs)
-    return Card(found.last_hidden_state, tokens["attention_mask"], found.get("pooler_output"), folder)
+    return Card(found.last_hidden_state, tokens["attention_mask"], found.get("pooler_output"), folder, texts)
 
 
 # Layouts of files -------------------------------------------------------------------------------------------
@@ -123,6 +124,34 @@ def adapted(card, kind):
     return card._replace(hidden=card.hidden + card.hidden @ low @ high).mean
 
 
+def jina_hf(to):
+    peft = pytest.importorskip("peft")
+    from transformers import AutoModel
+
+    folder = tiny_models.jina_v3(to / "jina")
+    for seed, task in enumerate(("retrieval_query", "retrieval_passage")):
+        torch.manual_seed(seed)
+        low_rank = peft.LoraConfig(r=4, target_modules=["q_proj", "v_proj"], init_lora_weights=False)
+        peft.get_peft_model(AutoModel.from_pretrained(folder), low_rank).save_pretrained(str(folder / task))
+    return folder, None
+
+
+def merged(card, kind):
+    """The adapter's product added to the weights, without peft: the transformer is run again."""
+    from safetensors.torch import load_file
+    from transformers import AutoModel
+
+    model = AutoModel.from_pretrained(card.folder).eval()
+    adapter = card.folder / {"query": "retrieval_query", "document": "retrieval_passage"}[kind]
+    facts, low = json.loads((adapter / "adapter_config.json").read_text()), "lora_A.weight"
+    weights = load_file(adapter / "adapter_model.safetensors")
+    for name in [name for name in weights if name.endswith(low)]:
+        module = model.get_submodule(name.removeprefix("base_model.model.").removesuffix(f".{low}"))
+        product = weights[name.replace("lora_A", "lora_B")] @ weights[name]
+        module.weight.data += facts["lora_alpha"] / facts["r"] * product
+    return read(card.folder, card.texts, model).mean
+
+
 def gte(to):
     model = tiny_models.new_model(to / "base", "NewModel")
     folder = to / "base"
@@ -161,6 +190,7 @@ ENCODERS = {
     "mcontriever": (plain_bert, lambda card, _: card.mean),
     "dpr-xm": (dpr_xm, lambda card, _: card.mean),
     "jina-embeddings-v3": (jina, adapted),
+    "jina-embeddings-v3-hf": (jina_hf, merged),
     "stella_en_1.5B_v5": (stella, lambda card, _: linear(card, card.mean)),
 }
 #: Entries that are, for the purpose, one of those above.
@@ -293,6 +323,23 @@ def test_a_pooler_is_never_made_up(tmp_path, safe):
         torch.save(without, folder / "pytorch_model.bin")
     with pytest.raises(ConfigError, match='has no pooler; set pooling to "cls" or "mean"'):
         load_encoder(spec_of(find_model("LEALLA-small"), folder), device="cpu")
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_task_adapters_that_are_not_there(tmp_path, monkeypatch, installed):
+    folder = tiny_models.jina_v3(tmp_path / "jina")
+    (folder / "retrieval_query").mkdir()
+    (folder / "retrieval_query" / "adapter_config.json").write_text("{}")
+    entry = find_model("jina-embeddings-v3-hf")
+    tasks = entry.tasks.model_copy(update={"query": "no_such_task", "document": "retrieval_query"})
+    monkeypatch.setattr("beirnl.retrieval.task_adapters.find_spec", lambda name: installed or None)
+    error, message = (
+        (ConfigError, "no adapter of the task 'no_such_task'; use one of: retrieval_query")
+        if installed
+        else (PrerequisiteError, r"peft is not installed.*pip install 'beirnl\[adapters\]'")
+    )
+    with pytest.raises(error, match=message):
+        load_encoder(spec_of(entry.model_copy(update={"tasks": tasks}), folder), device="cpu")
 
 
 # Code of the model's own ------------------------------------------------------------------------------------
