@@ -307,6 +307,7 @@ class Pipeline:
             content=content_digest(receipts, reduced),
             receipts=tuple(receipts),
             reduced=reduced,
+            source=getattr(node.spec, "source", ""),
         )
         with disk_errors(artifact.directory):
             close_artifact(artifact.directory, manifest)

@@ -10,6 +10,13 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 Dtype = Literal["float32", "float16", "bfloat16"]
+#: Whose conditions hold; what each states is in ``registry/profiles.toml``, and resolved into specs.
+Profile = Literal["paper", "mteb"]
+Bm25Profile = Literal["elasticsearch", "flat", "mteb", "anserini-flat", "anserini-multifield"]
+#: What a system of kind bm25 can state: either.
+SystemProfile = Literal["paper", "mteb", "elasticsearch", "flat", "anserini-flat", "anserini-multifield"]
+#: How a vector is made from the tokens' states; empty: as the checkpoint itself says.
+Pooling = Literal["", "mean", "cls", "pooler"]
 
 
 class Spec(BaseModel):
@@ -27,6 +34,8 @@ class ModelRef(Spec):
         revision: hub commit, package version, or digest of the folder's files; ``unpinned`` if unknown.
         recipe: how a package's files become a model folder; a key of ``beirnl.models.recipes.RECIPES``.
         trust_remote_code: whether the registry allows the model's own code.
+        code: ``ORG/NAME@COMMIT`` of the repository with that code, where it is not the model's.
+        pooling: of an encoder whose checkpoint does not say it; ``pooler`` takes the model's pooler output.
     """
 
     name: str
@@ -34,6 +43,8 @@ class ModelRef(Spec):
     revision: str = "unpinned"
     recipe: str = ""
     trust_remote_code: bool = False
+    code: str = ""
+    pooling: Pooling = ""
 
 
 class Server(BaseModel):
@@ -125,6 +136,9 @@ class Bm25Spec(Spec):
 
     ``elasticsearch``: fields title and text, best_fields with a tie breaker (BEIR's Elasticsearch baseline,
     BEIR-NL section 4.1.1). ``flat``: one field, title and text joined.
+
+    ``statistics``: ``lucene`` keeps four significant bits of a document's length and leaves documents without
+    a term in a field out of its statistics; ``bm25s`` has exact lengths, and all documents count.
     """
 
     profile: Literal["elasticsearch", "flat"] = "elasticsearch"
@@ -132,6 +146,7 @@ class Bm25Spec(Spec):
     k1: float = 1.2
     b: float = 0.75
     tie_breaker: float = 0.5
+    statistics: Literal["lucene", "bm25s"] = "lucene"
 
 
 class LlmSpec(Spec):

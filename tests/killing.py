@@ -11,7 +11,7 @@ from typing import Any
 
 from running import ENVIRONMENT
 
-from beirnl.cli.run import run_nodes
+from beirnl.api import run_nodes
 from beirnl.config import load_experiment
 from beirnl.pipeline import Pipeline
 from beirnl.stages import STAGES

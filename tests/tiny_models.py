@@ -1,6 +1,7 @@
 """Random checkpoints of real architectures, small enough to be made in a test."""
 
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,58 @@ def cross_encoder(folder: Path, seed: int = 0) -> Path:
     torch.manual_seed(seed)
     model = BertForSequenceClassification(BertConfig(**SIZES, num_labels=1))
     return _saved(folder, model, tokenizer(folder))
+
+
+def xlm_roberta(folder: Path, seed: int = 0, labels: int = 0) -> Path:
+    """An XLM-R encoder, or with ``labels`` a classifier of pairs."""
+    import transformers
+
+    torch.manual_seed(seed)
+    config = transformers.XLMRobertaConfig(**SIZES, pad_token_id=0, type_vocab_size=2, num_labels=labels or 2)
+    name = "XLMRobertaForSequenceClassification" if labels else "XLMRobertaModel"
+    return _saved(folder, getattr(transformers, name)(config), tokenizer(folder))
+
+
+def jina_v3(folder: Path, seed: int = 0) -> Path:
+    """jina-embeddings-v3 as transformers has it: XLM-R with rotary positions."""
+    from transformers import JinaEmbeddingsV3Config, JinaEmbeddingsV3Model
+
+    torch.manual_seed(seed)
+    model = JinaEmbeddingsV3Model(JinaEmbeddingsV3Config(**SIZES, pad_token_id=0, type_vocab_size=2))
+    return _saved(folder, model, tokenizer(folder))
+
+
+def new_model(folder: Path, name: str, code: str = "", seed: int = 0) -> Any:
+    """A checkpoint of ``new_model/modeling.py``, and the model that it was saved from.
+
+    Args:
+        folder: where it is written, and beside it its code.
+        name: of its class.
+        code: repository that has the code; empty: the folder itself.
+        seed: of its weights.
+    """
+    from new_model import configuration, modeling
+
+    torch.manual_seed(seed)
+    config = configuration.NewConfig(vocab_size=SIZES["vocab_size"], num_labels=1)
+    model = getattr(modeling, name)(config)
+    _saved(folder, model, tokenizer(folder))
+    prefix = f"{code}--" if code else ""
+    classes = {"AutoConfig": "configuration.NewConfig", "AutoModel": "modeling.NewModel"}
+    classes["AutoModelForSequenceClassification"] = "modeling.NewForSequenceClassification"
+    facts = json.loads((folder / "config.json").read_text())
+    facts["auto_map"] = {use: prefix + reference for use, reference in classes.items()}
+    (folder / "config.json").write_text(json.dumps(facts))
+    if not code:
+        copy_code(folder)
+    return model
+
+
+def copy_code(folder: Path) -> None:
+    """The code of ``new_model``, as a repository has it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in (Path(__file__).parent / "new_model").glob("*.py"):
+        shutil.copy(file, folder)
 
 
 def xmod(folder: Path, languages: Sequence[str], seed: int = 0) -> Path:

@@ -10,7 +10,9 @@ from typing import Annotated, NoReturn
 import typer
 
 from beirnl import __version__
-from beirnl.cli import audit, publish, quality, run, show, translate  # noqa: F401 - their commands join
+
+# Commands join the application when their modules are imported.
+from beirnl.cli import audit, datasets, evaluate, models, publish, quality, run, show, translate  # noqa: F401
 from beirnl.cli.app import app
 from beirnl.errors import BeirnlError
 from beirnl.store.files import disk_error

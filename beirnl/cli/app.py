@@ -32,9 +32,11 @@ app = typer.Typer(
 )
 models_app = typer.Typer(help="Models that experiments can name.")
 app.add_typer(models_app, name="models")
+datasets_app = typer.Typer(help="Datasets that experiments can name; without a command they are listed.")
+app.add_typer(datasets_app, name="datasets")
 
 Exp = Annotated[Path, typer.Argument(metavar="EXP", help="Experiment file (TOML).", show_default=False)]
-Format = Literal["table", "markdown", "json", "html"]
+Format = Literal["table", "markdown", "latex", "html", "csv", "json"]
 
 
 def console() -> "Console":

@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from beirnl.api import run_nodes
 from beirnl.cli.app import Exp, app, console, load, progress_of_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from beirnl.config import Experiment
-    from beirnl.executors import Executor
     from beirnl.graph import Node
     from beirnl.pipeline import Pipeline, Status
 
@@ -175,44 +175,6 @@ def _show_spending(pipeline: "Pipeline") -> None:
     print(line)
 
 
-def run_nodes(pipeline: "Pipeline", address: str | None, nodes: "Sequence[Node]") -> None:
-    """Make nodes on this machine or on a cluster, if any of them is not done."""
-    from beirnl.spending import Spending
-
-    left = [status.node for status in pipeline.plan(nodes) if status.state != "done"]
-    if not left:
-        pipeline.progress.say("everything is done already")
-        return
-    Spending.check_limit(pipeline.experiment, pipeline.graph, pipeline.workspace, left)
-    if address is None:  # on a cluster, the keys are where the workers run
-        _check_keys(left)
-    executor = _executor(pipeline.experiment, address)
-    try:
-        pipeline.run(executor, nodes=nodes)
-    finally:
-        executor.close()
-
-
-def _check_keys(nodes: "Sequence[Node]") -> None:
-    """Refuse before anything is done what an engine would refuse when it is reached, perhaps after hours."""
-    from beirnl.llm.http.access import api_key
-    from beirnl.stages import STAGES
-
-    for server in dict.fromkeys(STAGES[node.stage].server(node.spec) for node in nodes):
-        if server:
-            api_key(server)
-
-
-def _executor(experiment: "Experiment", address: str | None) -> "Executor":
-    if address is None and experiment.runtime.workers == 1:
-        from beirnl.executors.local import LocalExecutor
-
-        return LocalExecutor()
-    from beirnl.executors.cluster import RayExecutor
-
-    return RayExecutor(experiment.runtime, address)
-
-
 def _show_plan(states: "list[Status]", pipeline: "Pipeline | None" = None) -> None:
     """A line per artifact: its stage, what it is for, and where it stands; with a pipeline also its pace."""
     from rich.table import Table
@@ -244,16 +206,11 @@ def _state(status: "Status", pipeline: "Pipeline | None") -> str:
 
 def _write_reports(pipeline: "Pipeline") -> None:
     """Leave Markdown, JSON and HTML in the workspace, and show the table."""
-    from beirnl.evaluation import page, records, text
+    from beirnl.evaluation import text
     from beirnl.reporting import gather
-    from beirnl.store.files import disk_errors
+    from beirnl.reporting.writing import write
 
     found = gather(pipeline)
-    folder = pipeline.workspace.report_folder(pipeline.experiment.name)
-    with disk_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "report.md").write_text(text.to_markdown(found), encoding="utf-8")
-        (folder / "report.json").write_text(records.to_json(found.records), encoding="utf-8")
-        page.write_page(folder / "report.html", found)
+    page = write(pipeline, found)
     text.show(found, console())
-    print(f"report: {folder / 'report.html'} (also report.md, report.json)")
+    print(f"report: {page} (also report.md, report.json)")

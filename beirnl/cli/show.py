@@ -1,12 +1,15 @@
 """Commands that show results and what there is."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from beirnl.cli.app import Exp, Format, app, console, load, models_app
+from beirnl.cli.app import Exp, Format, app, console, datasets_app, load
+
+Form = Literal["trec", "beir", "ranx", "mteb"]
 
 
 @app.command()
@@ -16,24 +19,64 @@ def report(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A file instead of standard output.")
     ] = None,
+    table: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only this table of the paper: 1 to 6, or 3-en.")
+    ] = None,
+    compare: Annotated[
+        str, typer.Option(metavar="paper,mteb", help="Set published figures and the differences beside ours.")
+    ] = "",
+    with_results: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--with-results",
+            metavar="FILE",
+            help="Add rows of others: a task's JSON of MTEB, or results of BEIR or ranx that are called "
+            "DATASET.LANGUAGE.json. Can be repeated.",
+        ),
+    ] = None,
+    export: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write runs and results there, for other tools.")
+    ] = None,
+    form: Annotated[Form, typer.Option("--as", help="What --export writes.")] = "trec",
+    pairs: Annotated[
+        bool, typer.Option("--pairs", help="Test all pairs of systems in every column, not only the best.")
+    ] = False,
 ) -> None:
-    """Show the result: measures, checks of translations, warnings, run files."""
-    from beirnl.evaluation import page, records, text
-    from beirnl.pipeline import Pipeline
-    from beirnl.reporting import gather
+    """Show the result: measures, checks of translations, warnings, run files.
 
-    found = gather(Pipeline.of(load(experiment)))
-    for line in found.warnings if format == "json" else ():
+    `beirnl report EXP --table 3 --compare paper,mteb --format latex` makes the paper's Table 3, with what the
+    paper and MTEB have published and the reasons for the gaps that the conditions tell.
+
+    `beirnl report EXP --export DIR --as mteb` writes results that the mteb library reads;
+    `beirnl report EXP --with-results results/ORG__MODEL/REVISION/SciFact.json` adds MTEB's as a row.
+    """
+    from beirnl.evaluation import page, paper, text, uncertainty_tables
+    from beirnl.evaluation.formats import FORMATS
+    from beirnl.pipeline import Pipeline
+    from beirnl.reporting import exporting, gather, others, per_query
+
+    pipeline = Pipeline.of(load(experiment))
+    if export:
+        written = exporting.export(pipeline, export, form)
+        print(f"{len(written)} files written to {export}")
+        return
+    found = replace(others.with_results(gather(pipeline), pipeline, with_results or ()), pairs=pairs)
+    sources = [name.strip() for name in compare.split(",") if name.strip()]
+    if table:
+        found = paper.tabled(found, table, sources)
+    elif sources:
+        found = paper.compared(found, sources)
+    for line in found.warnings if format in ("json", "csv", "latex") else ():
         print(f"warning: {line}", file=sys.stderr)
     if format == "table" and output is None:
         text.show(found, console())
         return
-    if format == "json":
-        rendered = records.to_json(found.records)
-    elif format == "html":
-        rendered = page.render(found)
+    if format == "json" and pairs and found.uncertainty:
+        rendered = uncertainty_tables.pairs_json(found.uncertainty)
+    elif format == "html" and not table:
+        rendered = page.render(found, per_query.views(pipeline, found.scores))
     else:
-        rendered = text.to_markdown(found)
+        rendered = FORMATS["markdown" if format == "table" else format](found)
     if output:
         output.write_text(rendered, encoding="utf-8")
     else:
@@ -53,32 +96,19 @@ def analyze(
         sys.stdout.write(" ".join(analyzer.terms(line.rstrip("\r\n"))) + "\n")
 
 
-@app.command()
-def datasets() -> None:
-    """List the datasets of the registry."""
-    from beirnl import registry
-
-    for entry in registry.datasets().values():
-        print(f"{entry.name:16} {entry.language}  {entry.domain:14} {entry.licence:14} {entry.path}")
-
-
-@models_app.command("list")
-def list_models() -> None:
-    """List the models of the registry."""
-    from beirnl import registry
-
-    for entry in registry.models().values():
-        source = entry.package or f"{entry.hub}@{entry.revision[:12] or 'unpinned'}"
-        print(f"{entry.name:32} {entry.kind:9} {entry.licence:12} {source}")
-
-
-@models_app.command("prepare")
-def prepare_models(
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Models of the registry.")],
+@datasets_app.callback(invoke_without_command=True)
+def datasets(
+    context: typer.Context,
+    format: Annotated[
+        Literal["table", "json"], typer.Option("--format", "-f", help="JSON also tells parts and aliases.")
+    ] = "table",
 ) -> None:
-    """Fetch or convert models into the cache now, so that a run finds them there."""
-    from beirnl import registry
-    from beirnl.models import model_path
+    """List the datasets of the registry: language, size, domain, licence, and where they are on the hub."""
+    from beirnl.cli import listing
 
-    for name in names:
-        print(model_path(registry.resolve_model(name, registry.model(name).kind)))
+    if context.invoked_subcommand:
+        return
+    if format == "json":
+        sys.stdout.write(listing.datasets_json())
+    else:
+        console().print(listing.datasets_table())

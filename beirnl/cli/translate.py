@@ -34,7 +34,7 @@ def translate(
     batch API or vLLM's `run_batch` (`engine = "batch"`). Put the results into a folder and give it to
     `--read-batch`; it says what is still to be asked, such as the repairs: write again until nothing is left.
     """
-    from beirnl.cli.run import run_nodes
+    from beirnl.api import run_nodes
     from beirnl.pipeline import Pipeline
 
     with progress_of_terminal() as progress:

@@ -4,7 +4,8 @@ What enters the keys of artifacts is resolved from here into :mod:`beirnl.specs`
 """
 
 from beirnl.config.experiment import Experiment
-from beirnl.config.loading import load_experiment
+from beirnl.config.loading import experiment_of, load_experiment
+from beirnl.config.models import ModelConfig
 from beirnl.config.paths import PACKAGE, expand, resolve_path
 from beirnl.config.sections import (
     DatasetConfig,
@@ -14,7 +15,15 @@ from beirnl.config.sections import (
     Runtime,
     TranslationConfig,
 )
-from beirnl.config.systems import Bm25System, DenseSystem, FusionSystem, LateSystem, RerankSystem, System
+from beirnl.config.systems import (
+    Bm25System,
+    DenseSystem,
+    FusionSystem,
+    LateSystem,
+    RerankSystem,
+    RunSystem,
+    System,
+)
 
 __all__ = [
     "PACKAGE",
@@ -25,13 +34,16 @@ __all__ = [
     "Experiment",
     "FusionSystem",
     "LateSystem",
+    "ModelConfig",
     "ParallelConfig",
     "PriceConfig",
     "RerankSystem",
+    "RunSystem",
     "Runtime",
     "System",
     "TranslationConfig",
     "expand",
+    "experiment_of",
     "load_experiment",
     "resolve_path",
 ]

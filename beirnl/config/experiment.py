@@ -5,6 +5,7 @@ from pathlib import Path
 from pydantic import Field, model_validator
 
 from beirnl.config.fields import Line, Name
+from beirnl.config.models import ModelConfig
 from beirnl.config.paths import expand, resolve_path
 from beirnl.config.sections import (
     DatasetConfig,
@@ -25,6 +26,7 @@ class Experiment(Section):
     workspace: Line = "workspace"
     notes: tuple[str, ...] = ()
     dataset: tuple[DatasetConfig, ...] = ()
+    model: tuple[ModelConfig, ...] = ()
     parallel: tuple[ParallelConfig, ...] = ()
     translation: TranslationConfig | None = None
     system: tuple[System, ...] = ()
@@ -43,6 +45,7 @@ class Experiment(Section):
         _unique([d.name for d in self.dataset] + [p.name for p in self.parallel], "dataset")
         systems = [s.name for s in self.system]
         _unique(systems, "system")
+        _unique([m.name for m in self.model], "model")
         datasets = [d.name for d in self.dataset]
         users = [*self.system, *([self.translation] if self.translation else [])]
         for user in users:

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from beirnl.config.experiment import Experiment
-from beirnl.config.systems import Bm25System, DenseSystem, FusionSystem, LateSystem, RerankSystem
+from beirnl.config.systems import Bm25System, DenseSystem, FusionSystem, LateSystem, RerankSystem, RunSystem
 from beirnl.errors import ConfigError, nearest
 
 #: What pydantic says of the type of a value, in the words of TOML.
@@ -40,6 +40,7 @@ KINDS: dict[str, type[BaseModel]] = {
     "rerank": RerankSystem,
     "late": LateSystem,
     "fusion": FusionSystem,
+    "run": RunSystem,
 }
 
 
@@ -58,6 +59,19 @@ def load_experiment(path: Path) -> Experiment:
         raise ConfigError(what, where=path, remedy="give the path of an experiment file") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"is not TOML: {error}", where=path) from error
+    return experiment_of(data, path)
+
+
+def experiment_of(data: dict[str, Any], path: Path) -> Experiment:
+    """An experiment from what its file says.
+
+    Args:
+        data: its tables, as ``tomllib`` reads them.
+        path: of the file; relative paths are against its folder, and errors name it.
+
+    Raises:
+        ConfigError: a key is unknown, a value is wrong.
+    """
     if "file" in data:
         raise ConfigError("unknown key 'file'", where=path, remedy="leave it out")
     try:

@@ -15,7 +15,7 @@ from beirnl.config.fields import (
     check_url,
     check_variable,
 )
-from beirnl.specs import CheckSpec, Dtype, Server
+from beirnl.specs import CheckSpec, Dtype, Profile, Server
 
 LARGEST_WINDOW = 100_000_000  # tokens; far beyond any model, and a number that servers can read
 
@@ -31,8 +31,9 @@ class DatasetConfig(Section):
 
     Attributes:
         name: how reports call it; a name of the dataset registry brings that entry's facts.
-        path: folder with ``corpus.jsonl``, or with sub-folders that have one (a dataset in parts).
-            ``${VARIABLE}`` is replaced. Default: the registry's; that of ``sample`` is in the package.
+        path: folder with ``corpus.jsonl``, or with sub-folders that have one (a dataset in parts); also
+            ``hub:ORG/NAME@REVISION`` and ``irds:ID``, see :mod:`beirnl.datasets.sources`. ``${VARIABLE}`` is
+            replaced. Default: the registry's; that of ``sample`` is in the package.
         language: ISO code of the text (default: the registry's, else ``en``).
         split: which file of ``qrels/`` judges (default: the registry's, else ``test``).
         domain: named in the translation prompts (BEIR-NL, Table 1).
@@ -183,9 +184,24 @@ class ParallelConfig(Section):
 
 
 class EvaluationConfig(Section):
-    """``[evaluation]``: measures by their names in ir_measures."""
+    """``[evaluation]``: how systems are evaluated, and how sure their values are; the latter is in no key.
+
+    Attributes:
+        measures: by their names in ir_measures; also ``R_cap@k`` and ``hole@k``.
+        profile: whose conditions hold where a system states none, ``paper`` or ``mteb`` (default: nobody's:
+            BM25 as Elasticsearch's, self-matches removed where MTEB's task says so).
+        seed: of intervals and tests.
+        bootstrap: resamples of queries for intervals.
+        randomisation: random signs for p values; with few of them, no corrected p can be small.
+        alpha: a corrected p of this or less is significant.
+    """
 
     measures: Lines = ("nDCG@10", "R@100")
+    profile: Profile | None = None
+    seed: int = Field(default=7, ge=0)
+    bootstrap: int = Field(default=1000, gt=0, le=1_000_000)
+    randomisation: int = Field(default=20_000, gt=0, le=1_000_000)
+    alpha: float = Field(default=0.05, gt=0, lt=1)
 
 
 class Runtime(Section):

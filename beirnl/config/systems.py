@@ -1,35 +1,52 @@
 """The systems of an experiment file: ``[[system]]``, told apart by their kind."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from beirnl.config.fields import Languages, Line, Lines, Name
 from beirnl.config.sections import Section, ServerConfig
-from beirnl.specs import Dtype
+from beirnl.specs import Dtype, Profile, SystemProfile
 
 
 class _System(Section):
+    """What all systems have.
+
+    Attributes:
+        profile: whose conditions hold (default: the experiment's), see ``registry/profiles.toml``; of BM25
+            also conditions of its own.
+    """
+
     name: Name
+    profile: SystemProfile | None = None
     datasets: Lines | None = None
     languages: Languages | None = None
     depth: int = Field(default=100, gt=0, le=100_000)
+
+    @field_validator("profile")
+    @classmethod
+    def _of_its_kind(cls, profile: SystemProfile | None) -> SystemProfile | None:
+        if profile not in (None, *get_args(Profile)) and not issubclass(cls, Bm25System):
+            raise ValueError(f"must be 'paper' or 'mteb'; {profile!r} is for kind bm25 alone")
+        return profile
 
 
 class Bm25System(_System):
     """``[[system]]`` of kind ``bm25``.
 
     Attributes:
+        profile: ``elasticsearch``, ``flat``, ``mteb``, ``anserini-flat`` or ``anserini-multifield``, or
+            ``paper`` (default: the experiment's, else ``elasticsearch``).
+        analyzer, k1, b, tie_breaker: in place of the profile's.
         shards: indexes into which a corpus is divided that is too large for one node's disk; scores are those
             of one index.
     """
 
     kind: Literal["bm25"]
-    profile: Literal["elasticsearch", "flat"] = "elasticsearch"
     analyzer: Line | None = None
-    k1: float = Field(default=1.2, ge=0)
-    b: float = Field(default=0.75, ge=0, le=1)
-    tie_breaker: float = Field(default=0.5, ge=0, le=1)
+    k1: float | None = Field(default=None, ge=0)
+    b: float | None = Field(default=None, ge=0, le=1)
+    tie_breaker: float | None = Field(default=None, ge=0, le=1)
     shards: int = Field(default=1, gt=0)
 
 
@@ -59,6 +76,7 @@ class DenseSystem(_System):
         model: a model of the registry, a hub path, or a folder; for an API the provider's name.
         engine: ``openai``: the model is behind an OpenAI-compatible API, even if no entry says so.
         query_prompt, document_prompt: what stands in front of texts (default: the registry's).
+        instruction: the task in words, for a model that is told it (default: that of its model card).
         dimensions: only the first numbers of each vector, for models trained for that.
         batch_size, batch_tokens: most texts, and most tokens, in a batch or in a request to an API.
         language_adapter: the adapter of a model that has them (default: the text's language, if the
@@ -76,6 +94,7 @@ class DenseSystem(_System):
     engine: Literal["openai"] | None = None
     query_prompt: str | None = None
     document_prompt: str | None = None
+    instruction: Line | None = None
     dtype: Dtype = "float32"
     vectors: Literal["float32", "float16", "int8"] = "float32"
     dimensions: int | None = Field(default=None, gt=0)
@@ -147,6 +166,23 @@ class FusionSystem(_System):
         return self
 
 
+class RunSystem(_System):
+    """``[[system]]`` of kind ``run``: a run that was made elsewhere, scored and compared as any other.
+
+    Attributes:
+        path: a file in one of the formats of :mod:`beirnl.evaluation.runs`; ``{dataset}``, ``{language}`` and
+            ``{part}`` are replaced, so that one system has a file for each set.
+        depth: hits of a query that are read (default: all; in a comparison, the shortest run decides).
+        model: what made it, as conditions tell it.
+    """
+
+    kind: Literal["run"]
+    path: Line
+    depth: int = Field(default=100_000, gt=0, le=100_000)
+    model: Line | None = None
+
+
 System = Annotated[
-    Bm25System | DenseSystem | RerankSystem | LateSystem | FusionSystem, Field(discriminator="kind")
+    Bm25System | DenseSystem | RerankSystem | LateSystem | FusionSystem | RunSystem,
+    Field(discriminator="kind"),
 ]

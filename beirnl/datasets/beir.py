@@ -1,52 +1,42 @@
-"""BEIR folders: ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/SPLIT.tsv``, or the hub's Parquet layout.
+"""Retrieval sets on this machine, in the layout of BEIR, of the hub, or of TREC.
 
-Both layouts are found and read through the functions of this module. Every error names the file and the line
-(or row). A byte order mark, CRLF line ends and blank lines are read over; identifiers that are numbers become
-text.
+BEIR has ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/SPLIT.tsv``; the hub Parquet files; TREC documents,
+topics and qrels. All are found and read through the functions of this module, in any mixture. Every error
+names the file and the line (or row). A byte order mark, CRLF line ends and blank lines are read over;
+identifiers that are numbers become text.
 """
 
-import csv
 import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
 
-import msgspec
+import pyarrow as pa
 
-from beirnl.datasets import hub_layout
+from beirnl.datasets import files, hub_layout, rows, sgml, text_forms
+from beirnl.datasets.rows import Judgement, Record
 from beirnl.errors import DataError
+
+__all__ = [
+    "PUBLISHED",
+    "Judgement",
+    "Record",
+    "content_sha256",
+    "corpus_path",
+    "count_rows",
+    "locate",
+    "qrels_path",
+    "queries_path",
+    "read_batches",
+    "read_qrels",
+    "read_records",
+    "splits",
+]
 
 #: The two folders of a published set.
 PUBLISHED = ("beir", "hub")
 
-_BOM = b"\xef\xbb\xbf"
-_LABEL_HEADINGS = {"score", "relevance", "rel", "label", "qrel", "grade"}
-_LARGEST_LABEL = 2**31
-_QRELS_SUFFIXES = (".tsv", ".txt", ".qrels")
-
-
-class Record(NamedTuple):
-    """A document or query, and the line (or row) it came from, from 1. ``title`` is empty for queries."""
-
-    line: int
-    id: str
-    title: str
-    text: str
-
-
-class Judgement(NamedTuple):
-    """A line of the qrels."""
-
-    line: int
-    query_id: str
-    doc_id: str
-    relevance: int
-
-
-class _Line(msgspec.Struct):
-    id: str | int | float = msgspec.field(name="_id")
-    title: str | None = ""
-    text: str | None = ""
+_TEXT_READERS = {"json": text_forms.json_texts, "trec": sgml.read, "columns": text_forms.column_texts}
+_QRELS_READERS = {".jsonl": text_forms.json_judgements, ".jsonl.gz": text_forms.json_judgements}
 
 
 def locate(folder: Path) -> dict[str, Path]:
@@ -63,50 +53,50 @@ def locate(folder: Path) -> dict[str, Path]:
         )
     if all((folder / layout).is_dir() for layout in PUBLISHED):
         return locate(folder / PUBLISHED[0])
-    if _holds_corpus(folder):
+    if files.find_texts(folder, "corpus"):
         return {"": folder}
-    parts = {path.name: path for path in sorted(folder.iterdir()) if path.is_dir() and _holds_corpus(path)}
+    inside = (path for path in sorted(folder.iterdir()) if path.is_dir())
+    parts = {path.name: path for path in inside if files.find_texts(path, "corpus")}
     if not parts:
         raise DataError(
-            "holds no corpus.jsonl (or corpus/*.parquet), nor do its sub-folders",
+            "holds no corpus.jsonl (or corpus/*.parquet, or docs.*), nor do its sub-folders",
             where=folder,
-            remedy="give a folder in BEIR form",
+            remedy="give a folder in BEIR's or TREC's form",
         )
     return parts
 
 
-def _holds_corpus(folder: Path) -> bool:
-    return (folder / "corpus.jsonl").exists() or hub_layout.is_hub_layout(folder)
-
-
 def corpus_path(folder: Path) -> Path:
-    """Where the documents of a set lie: ``corpus.jsonl``, or a folder of Parquet files."""
+    """The table of documents of a set, as :mod:`beirnl.datasets.files` has it."""
     return _texts_path(folder, hub_layout.CORPUS)
 
 
 def queries_path(folder: Path) -> Path:
-    """Where the queries of a set lie; DataError where they are not there."""
+    """The table of queries of a set; DataError where it is not there."""
     return _texts_path(folder, hub_layout.QUERIES)
 
 
 def _texts_path(folder: Path, name: str) -> Path:
-    path = folder / f"{name}.jsonl"
-    if not path.exists() and hub_layout.parquet_files(folder / name):
-        return folder / name
-    if not path.exists():
-        raise DataError("is not there", where=path, remedy="a BEIR folder needs it; check the folder")
+    path = files.find_texts(folder, name)
+    if path is None:
+        raise DataError(
+            "is not there", where=folder / f"{name}.jsonl", remedy="a BEIR folder needs it; check the folder"
+        )
     return path
 
 
+def splits(folder: Path) -> tuple[str, ...]:
+    """The splits that a folder judges."""
+    return tuple(files.find_judgements(folder))
+
+
 def qrels_path(folder: Path, split: str) -> Path:
-    """The qrels file of a split; of several numbered Parquet files the first, which stands for all.
+    """The table of judgements of a split.
 
     Raises:
         DataError: there is none; lists the splits that are there.
     """
-    lines = sorted(p for p in (folder / "qrels").glob("*") if p.suffix in _QRELS_SUFFIXES)
-    present = {path.stem: path for path in lines}
-    present |= {hub_layout.split_of(path): path for path in hub_layout.qrels_files(folder) if not lines}
+    present = files.find_judgements(folder)
     if split not in present:
         raise DataError(
             f"has no split {split!r} (present: {', '.join(present) or 'none'})",
@@ -117,116 +107,70 @@ def qrels_path(folder: Path, split: str) -> Path:
 
 
 def content_sha256(path: Path, sha256: Callable[[Path], str]) -> str:
-    """SHA-256 of what a path of this module stands for: that of its file, or over those of its files.
+    """SHA-256 of a table: that of its file, or over those of its files.
 
     Args:
         path: as the functions above give it.
         sha256: of one file.
     """
-    files = hub_layout.parquet_files(path) or [path]
-    if len(files) == 1:
-        return sha256(files[0])
-    return hashlib.sha256("\n".join(map(sha256, files)).encode()).hexdigest()
+    found = files.files_of(path)
+    if len(found) == 1:
+        return sha256(found[0])
+    return hashlib.sha256("\n".join(map(sha256, found)).encode()).hexdigest()
 
 
-def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            text = line.removeprefix(_BOM).strip() if number == 1 else line.strip()
-            if text:
-                yield number, text
+def count_rows(path: Path) -> int:
+    """How many rows a table has in Parquet; of text its lines, blank ones included, or records that begin."""
+    found = files.files_of(path)
+    if found and files.suffix_of(found[0]) == ".parquet":
+        return hub_layout.count_rows(found)
+    return sum(sgml.count(file) if files.form_of(file) == "trec" else _count_lines(file) for file in found)
+
+
+def _count_lines(file: Path) -> int:
+    with rows.open_bytes(file) as opened:
+        return sum(block.count(b"\n") for block in iter(lambda: opened.read(1 << 20), b"")) + 1
+
+
+def read_batches(path: Path) -> Iterator[pa.RecordBatch]:
+    """Documents or queries of a table in order, as batches of schema :data:`beirnl.datasets.rows.TEXTS`.
+
+    Raises:
+        DataError: as :func:`read_records`.
+    """
+    found = files.files_of(path)
+    if files.suffix_of(found[0]) == ".parquet":
+        return hub_layout.read_texts(found, path)
+    return rows.batches(_read_lines(found))
 
 
 def read_records(path: Path) -> Iterator[Record]:
-    """Documents or queries of a JSON-lines file or of a folder of Parquet files, in order.
+    """Documents or queries of a table, in order.
 
     Raises:
-        DataError: a line that is not a JSON object with ``_id``, is cut, holds a NUL byte or is not UTF-8; a
-            file that is not Parquet or lacks a column.
+        DataError: a line that is not a record of its form, is cut, holds a NUL byte or is not UTF-8; a file
+            that is not Parquet or lacks a column.
     """
-    if not path.is_dir():
-        yield from _read_json_lines(path)
-        return
-    for number, identifier, title, text in hub_layout.read_texts(path):
-        yield Record(number, _identifier(identifier, path, number), title or "", text or "")
+    found = files.files_of(path)
+    if files.suffix_of(found[0]) == ".parquet":
+        return rows.records(hub_layout.read_texts(found, path))
+    return _read_lines(found)
 
 
-def _read_json_lines(path: Path) -> Iterator[Record]:
-    decoder = msgspec.json.Decoder(_Line)
-    for number, line in _lines(path):
-        try:
-            if b"\0" in line:
-                raise ValueError("holds a NUL byte")
-            record = decoder.decode(line.decode("utf-8"))
-        except UnicodeDecodeError as error:
-            raise DataError(
-                f"byte {error.start + 1} is not UTF-8", where=f"{path}:{number}", remedy="re-encode the file"
-            ) from error
-        except (msgspec.MsgspecError, ValueError) as error:
-            raise DataError(
-                f"is not a JSON object with _id, title and text as text ({error})",
-                where=f"{path}:{number}",
-                remedy="mend or remove the line",
-            ) from error
-        yield Record(number, _identifier(record.id, path, number), record.title or "", record.text or "")
-
-
-def _identifier(value: Any, path: Path, line: int) -> str:
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if value == "" or value is None:
-        raise DataError("has an empty _id", where=f"{path}:{line}", remedy="give every record an identifier")
-    return str(value)
+def _read_lines(found: list[Path]) -> Iterator[Record]:
+    for file in found:
+        yield from _TEXT_READERS[files.form_of(file)](file)
 
 
 def read_qrels(path: Path) -> Iterator[Judgement]:
-    """Judgements: ``query-id corpus-id score`` with or without a header, or TREC's four columns; or Parquet.
-
-    Columns are separated by tabs, or by blanks where a line has no tab; a column in quotation marks is read
-    with the csv module, as beir reads and writes it. ``1.0`` is a whole number.
+    """Judgements of a table: columns with or without a header, TREC's four columns, JSON lines or Parquet.
 
     Raises:
         DataError: another number of columns, or a label that is not a whole number.
     """
-    if path.suffix == ".parquet":
-        for number, query_id, doc_id, label in hub_layout.read_qrels(path):
-            ids = (_identifier(query_id, path, number), _identifier(doc_id, path, number))
-            yield Judgement(number, *ids, _relevance(str(label), path, number))
+    found = files.files_of(path)
+    if files.suffix_of(path) == ".parquet":
+        yield from hub_layout.read_judgements(found, path)
         return
-    for number, raw in _lines(path):
-        try:
-            line = raw.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise DataError("is not UTF-8", where=f"{path}:{number}", remedy="re-encode the file") from error
-        fields = _fields(line)
-        if len(fields) not in (3, 4):
-            raise DataError(
-                f"has {len(fields)} columns",
-                where=f"{path}:{number}",
-                remedy="write query-id, corpus-id and score, separated by tabs",
-            )
-        query_id, doc_id, label = fields[0], fields[-2], fields[-1]
-        if number == 1 and label.strip().lower() in _LABEL_HEADINGS:
-            continue
-        yield Judgement(number, query_id.strip(), doc_id.strip(), _relevance(label, path, number))
-
-
-def _fields(line: str) -> list[str]:
-    if "\t" not in line:
-        return line.split()
-    quoted = next(csv.reader([line], delimiter="\t")) if '"' in line else []
-    return quoted if len(quoted) in (3, 4) else line.split("\t")
-
-
-def _relevance(label: str, path: Path, line: int) -> int:
-    try:
-        value = float(label)
-        if value.is_integer() and abs(value) < _LARGEST_LABEL:
-            return int(value)
-    except ValueError:
-        pass
-    raise DataError(
-        f"label {label!r} is not a whole number, nor is the line a header",
-        where=f"{path}:{line}",
-        remedy="write the label as 0, 1 or 2",
-    )
+    for file in found:
+        yield from _QRELS_READERS.get(files.suffix_of(file), text_forms.column_judgements)(file)

@@ -4,27 +4,47 @@ import hashlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from beirnl.datasets import hub_layout
+from beirnl.datasets import rows
 from beirnl.datasets.beir import Judgement, Record, read_qrels, read_records
 from beirnl.errors import DataError
 from beirnl.schema import CORPUS, QRELS, QUERIES
 
-_BUFFERED_CHARACTERS = 64 << 20
+_BUFFERED_BYTES = 64 << 20
 _EXAMPLES = 5
+_HELD = pa.schema([*CORPUS, ("content", pa.uint64())])
+_PRINTED = "[!-~]"
 
 
 def text_digest(title: str, text: str) -> int:
     """A 64-bit digest of a document's content; its leading bits choose the shard and the journal's bucket."""
-    data = title.encode() + b"\0" + text.encode()
-    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big")
+    return int.from_bytes(_digest(title.encode() + b"\0" + text.encode()), "big")
+
+
+def text_digests(titles: pa.Array, texts: pa.Array) -> np.ndarray:
+    """:func:`text_digest` of each document, as uint64 of the shape of the columns."""
+    joined = pc.binary_join_element_wise(titles.cast(pa.binary()), texts.cast(pa.binary()), b"\0")
+    digests = b"".join(_digest(value) for value in joined.to_pylist())
+    return np.frombuffer(digests, ">u8").astype(np.uint64)
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=8).digest()
 
 
 def shard_of(content: int, shards: int) -> int:
     """The shard of a digest among ``shards``, a power of two: its leading bits."""
     return content >> (64 - (shards.bit_length() - 1)) if shards > 1 else 0
+
+
+def _shards_of(contents: np.ndarray, shards: int) -> np.ndarray:
+    if shards == 1:
+        return np.zeros(len(contents), np.int64)
+    return (contents >> np.uint64(64 - (shards.bit_length() - 1))).astype(np.int64)
 
 
 def shard_count(documents: int, per_shard: int | None = None) -> int:
@@ -41,16 +61,8 @@ def shard_count(documents: int, per_shard: int | None = None) -> int:
     return shards
 
 
-def count_lines(path: Path) -> int:
-    """Number of lines in a file, blank ones included, or of rows in a folder of Parquet files."""
-    if path.is_dir():
-        return hub_layout.count_rows(path)
-    with path.open("rb") as file:
-        return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b"")) + 1
-
-
 class Partitioner:
-    """Streams records into shards, holding a bounded amount of text.
+    """Streams batches into shards, holding a bounded amount of text.
 
     Args:
         shards: number of shards, a power of two.
@@ -59,36 +71,36 @@ class Partitioner:
 
     def __init__(self, shards: int, write: Callable[[int, pa.Table], None]) -> None:
         self._write, self._shards = write, shards
-        self._buffers: list[list[tuple[int, str, str, str]]] = [[] for _ in range(shards)]
-        self._size = 0
-        self._ids: list[str] = []
-        self._lines: list[int] = []
-        self._digests: list[int] = []
-        self._seen: list[pl.DataFrame] = []
+        self._held: list[pa.RecordBatch] = []
+        self._bytes = 0
+        self._row = 0
+        self._identities = Identities()
 
-    def add(self, row: int, record: Record) -> None:
-        """Take a record; ``row`` is its place among the records of the file."""
-        content = text_digest(record.title, record.text)
-        self._buffers[shard_of(content, self._shards)].append((row, record.id, record.title, record.text))
-        self._ids.append(record.id)
-        self._lines.append(record.line)
-        self._digests.append(content)
-        self._size += len(record.title) + len(record.text) + 100
-        if self._size > _BUFFERED_CHARACTERS:
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take a batch of schema :data:`beirnl.datasets.rows.TEXTS`; rows are numbered in order, from 0."""
+        contents = text_digests(batch["title"], batch["text"])
+        self._identities.add(batch["id"], batch["line"], contents)
+        numbers = np.arange(self._row, self._row + len(batch), dtype=np.int64)
+        columns = [pa.array(numbers), batch["id"], batch["title"], batch["text"], pa.array(contents)]
+        self._held.append(pa.record_batch(columns, schema=_HELD))
+        self._row += len(batch)
+        self._bytes += batch.nbytes
+        if self._bytes > _BUFFERED_BYTES:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is held."""
-        for shard, rows in enumerate(self._buffers):
-            if rows:
-                columns = [list(column) for column in zip(*rows, strict=True)]
-                self._write(shard, pa.table(columns, schema=CORPUS))
-                rows.clear()
-        frame = {"id": self._ids, "line": self._lines, "content": self._digests}
-        self._seen.append(
-            pl.DataFrame(frame, schema={"id": pl.String, "line": pl.Int64, "content": pl.UInt64})
-        )
-        self._ids, self._lines, self._digests, self._size = [], [], [], 0
+        """Write what is held, shard by shard; within a shard rows keep their order."""
+        if not self._held:
+            return
+        held = pa.Table.from_batches(self._held).combine_chunks()
+        self._held, self._bytes = [], 0
+        shards = _shards_of(held["content"].to_numpy(), self._shards)
+        rows_of, order = held.drop_columns("content"), np.argsort(shards, kind="stable")
+        present, begins = np.unique(shards[order], return_index=True)
+        for shard, places in zip(present.tolist(), np.split(order, begins[1:]), strict=True):
+            self._write(shard, rows_of.take(places))
+        del held, rows_of
+        pa.default_memory_pool().release_unused()
 
     def duplicates(self, path: Path) -> list[str]:
         """Identifiers that occur more than once with one text; their later lines are to be dropped.
@@ -96,10 +108,61 @@ class Partitioner:
         Raises:
             DataError: one identifier has two texts; names both lines.
         """
-        seen = pl.concat(self._seen) if self._seen else pl.DataFrame({"id": [], "line": [], "content": []})
-        repeated = seen.filter(pl.col("id").is_duplicated()).sort("line")
+        repeated = self._identities.repeated()
         refuse_two_texts(repeated, path)
         return list(repeated["id"].unique(maintain_order=True))
+
+
+class Identities:
+    """Identifiers of a corpus with their lines and contents: about 40 bytes a document."""
+
+    def __init__(self) -> None:
+        self._ids: list[pa.Array] = []
+        self._lines: list[np.ndarray] = []
+        self._contents: list[np.ndarray] = []
+        self._hashes: list[np.ndarray] = []
+
+    def add(self, ids: pa.Array, lines: pa.Array, contents: np.ndarray) -> None:
+        """Take the documents of a batch."""
+        self._ids.append(ids)
+        self._lines.append(lines.to_numpy())
+        self._contents.append(contents)
+        self._hashes.append(id_hashes(ids))
+
+    def repeated(self) -> pl.DataFrame:
+        """The rows [id, line, content] of identifiers that occur more than once, by line."""
+        hashes = np.concatenate(self._hashes) if self._hashes else np.empty(0, np.uint64)
+        suspects = np.sort(repeated_rows(hashes))
+        found = pl.DataFrame(
+            {
+                "id": pa.chunked_array(self._ids, pa.string()).take(suspects).to_pylist(),
+                "line": _take(self._lines, suspects, np.int64),
+                "content": _take(self._contents, suspects, np.uint64),
+            },
+            schema={"id": pl.String, "line": pl.Int64, "content": pl.UInt64},
+        )
+        return found.filter(pl.col("id").is_duplicated()).sort("line")
+
+
+def id_hashes(ids: pa.Array) -> np.ndarray:
+    """A hash of each identifier, uint64; the same within one process only."""
+    hashes: np.ndarray = pl.Series(pl.from_arrow(ids)).hash().to_numpy()
+    return hashes
+
+
+def repeated_rows(values: np.ndarray) -> np.ndarray:
+    """Places of all values that occur more than once, in order of value."""
+    order = np.argsort(values, kind="stable")
+    same = np.diff(values[order]) == 0
+    if not len(order):
+        return order
+    repeated: np.ndarray = order[np.concatenate([same, [False]]) | np.concatenate([[False], same])]
+    return repeated
+
+
+def _take(chunks: list[np.ndarray], places: np.ndarray, dtype: type) -> np.ndarray:
+    taken: np.ndarray = (np.concatenate(chunks) if chunks else np.empty(0, dtype))[places]
+    return taken
 
 
 def refuse_two_texts(repeated: pl.DataFrame, path: Path) -> None:
@@ -124,6 +187,13 @@ def is_empty(record: Record) -> bool:
     return not (record.title.strip() or record.text.strip())
 
 
+def empty_ids(batch: pa.RecordBatch) -> list[str]:
+    """Identifiers of the documents of a batch that :func:`is_empty`."""
+    joined = pc.binary_join_element_wise(batch["title"], batch["text"], " ")
+    without = batch.filter(pc.invert(pc.match_substring_regex(joined, _PRINTED)))  # few: looked at one by one
+    return [record.id for record in rows.records([without]) if is_empty(record)]
+
+
 def read_queries(path: Path, judged: set[str]) -> tuple[pa.Table, list[str]]:
     """The judged queries in order of the file, and warnings.
 
@@ -142,7 +212,7 @@ def read_queries(path: Path, judged: set[str]) -> tuple[pa.Table, list[str]]:
     repeated = frame.filter(pl.col("id").is_duplicated()).sort("line")
     refuse_two_texts(repeated, path)
     kept = {r.id: (row, r.id, "", r.text) for row, r in reversed(list(enumerate(records))) if r.id in judged}
-    rows = sorted(kept.values())
+    ordered = sorted(kept.values())
     warnings = _repeated_warning(list(repeated["id"].unique(maintain_order=True)), "queries")
     missing = sorted(judged - kept.keys())
     if missing:
@@ -152,7 +222,7 @@ def read_queries(path: Path, judged: set[str]) -> tuple[pa.Table, list[str]]:
     empty = [r.id for r in {r.id: r for r in records if r.id in judged}.values() if is_empty(r)]
     if empty:
         warnings.append(f"{len(empty)} queries have no text; kept: {examples(empty)}")
-    columns = [list(column) for column in zip(*rows, strict=True)] if rows else [[], [], [], []]
+    columns = [list(column) for column in zip(*ordered, strict=True)] if ordered else [[], [], [], []]
     return pa.table(columns, schema=QUERIES), warnings
 
 

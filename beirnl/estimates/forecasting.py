@@ -51,7 +51,7 @@ class Row(NamedTuple):
 def sources(pipeline: Pipeline) -> list[Node]:
     """The imported rows that an estimate reads: they must be there before."""
     nodes = pipeline.graph.nodes.values()
-    return [node for node in nodes if node.stage in ("import-corpus", "import-queries")]
+    return [node for node in nodes if node.stage in ("import-corpus", "import-queries", "import-run")]
 
 
 def forecast(pipeline: Pipeline) -> list[Row]:

@@ -1,62 +1,39 @@
-"""Measures of ranked retrieval, with the semantics of trec_eval (which computes them, through pytrec_eval).
+"""Measures of ranked retrieval, with the semantics of trec_eval, whoever computes them.
 
-Gain is linear, documents with equal scores are ordered by id descending, a label above 0 is relevant. What
-trec_eval leaves to its options is fixed here as BEIR has it: the mean runs over all judged queries, so a
-judged query without hits counts 0 (``trec_eval -c``), and so does a query without a relevant document.
+Gain is linear unless a name says otherwise, documents with equal scores are ordered by id descending, a label
+above 0 is relevant. What trec_eval leaves to its options is fixed here as BEIR has it: the mean runs over all
+judged queries, so a judged query without hits counts 0 (``trec_eval -c``), and so does a query without a
+relevant document.
 """
 
-import difflib
 import math
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from beirnl.errors import ConfigError, DataError
+from beirnl.errors import DataError
+from beirnl.evaluation import providers
+from beirnl.evaluation.names import Measure, parse
 
-#: Name in ir_measures -> trec_eval's name without and with a cutoff (None: there is no such form).
-_FAMILIES: Mapping[str, tuple[str | None, str | None]] = {
-    "nDCG": ("ndcg", "ndcg_cut"),
-    "AP": ("map", "map_cut"),
-    "RR": ("recip_rank", "recip_rank"),
-    "R": (None, "recall"),
-    "P": (None, "P"),
-    "Success": (None, "success"),
-    "Rprec": ("Rprec", None),
-}
-_ALIASES = {"NDCG": "nDCG", "MAP": "AP", "MRR": "RR", "Recall": "R", "Precision": "P", "RPrec": "Rprec"}
+__all__ = [
+    "Measure",
+    "QrelsStats",
+    "evaluate",
+    "mean_of_parts",
+    "parse",
+    "qrels_stats",
+    "summarise",
+    "without_relevant",
+]
+
 _SCORES = {"query_id": pl.String, "measure": pl.String, "value": pl.Float64}
-_COMMON = (
-    "nDCG@10",
-    "nDCG@100",
-    "R@10",
-    "R@100",
-    "R@1000",
-    "AP",
-    "AP@10",
-    "P@1",
-    "P@5",
-    "P@10",
-    "RR",
-    "RR@10",
-)
-
-
-class Measure(NamedTuple):
-    """A measure as parsed from its name.
-
-    Attributes:
-        name: canonical name, ``nDCG@10``.
-        trec: what trec_eval calls it, ``ndcg_cut_10``.
-        cutoff: number of hits looked at, None for all.
-    """
-
-    name: str
-    trec: str
-    cutoff: int | None
+_PROVIDERS = {
+    "trec_eval": providers.trec_eval,
+    "counted": providers.counted,
+    "ir_measures": providers.ir_measures,
+}
 
 
 class QrelsStats(NamedTuple):
@@ -81,36 +58,6 @@ class QrelsStats(NamedTuple):
     most: int
 
 
-def parse(names: Iterable[str]) -> tuple[Measure, ...]:
-    """Reads measures by the names of ir_measures: ``nDCG@10``, ``R@100``, ``AP``, ``P@5``, ``RR``.
-
-    Args:
-        names: names with or without a cutoff; repeated ones are dropped.
-
-    Raises:
-        ConfigError: a name is unknown, or its cutoff is missing, superfluous or not a positive integer.
-    """
-    return tuple(dict.fromkeys(_parse(name) for name in names))
-
-
-def _parse(name: str) -> Measure:
-    match = re.fullmatch(r"([A-Za-z]+)(?:@([1-9][0-9]*))?", name)
-    family = _ALIASES.get(match[1], match[1]) if match else ""
-    if match is None or family not in _FAMILIES:
-        nearest = difflib.get_close_matches(name.lower(), [common.lower() for common in _COMMON], 1, 0.0)
-        meant = next(common for common in _COMMON if common.lower() == nearest[0])
-        raise ConfigError(f"unknown measure {name!r}", remedy=f"did you mean {meant}?")
-    cutoff = int(match[2]) if match[2] else None
-    plain, cut = _FAMILIES[family]
-    if cutoff is None:
-        if plain is None:
-            raise ConfigError(f"measure {name!r} needs a cutoff", remedy=f"write {family}@10")
-        return Measure(family, plain, None)
-    if cut is None:
-        raise ConfigError(f"measure {name!r} takes no cutoff", remedy=f"write {family}")
-    return Measure(f"{family}@{cutoff}", cut if cut == "recip_rank" else f"{cut}_{cutoff}", cutoff)
-
-
 def evaluate(
     run: pa.Table | pl.DataFrame,
     qrels: pa.Table | pl.DataFrame,
@@ -124,8 +71,9 @@ def evaluate(
 
     Args:
         run: columns query_id, doc_id, score.
-        qrels: columns query_id, doc_id, relevance; negative labels count as 0.
-        measures: names, see :func:`parse`.
+        qrels: columns query_id, doc_id, relevance; labels below 0 count as 0, but to infAP and Bpref
+            as pooled and not judged.
+        measures: names, see :func:`beirnl.evaluation.names.parse`.
         queries: ids of the queries that exist; a judged query that is not among them is not scored.
 
     Returns:
@@ -137,43 +85,34 @@ def evaluate(
         DataError: a document stands twice under one query, or a score is NaN.
     """
     wanted = parse(measures)
-    judged = _frame(qrels).select("query_id", "doc_id", pl.col("relevance").clip(lower_bound=0))
+    judged = _frame(qrels).select("query_id", "doc_id", "relevance")
     if queries is not None:
         judged = judged.filter(pl.col("query_id").is_in(pl.Series(list(queries), dtype=pl.String).implode()))
+    order = judged["query_id"].unique(maintain_order=True)
     hits = _frame(run).select("query_id", "doc_id", pl.col("score").cast(pl.Float32))
-    hits = hits.join(judged.select("query_id").unique(), on="query_id", how="semi")
+    hits = hits.filter(pl.col("query_id").is_in(order.implode()))
     _refuse_duplicates(judged, "qrels")
     _refuse_duplicates(hits, "run")
     _refuse_nan(hits)
-    values = _trec_eval(_nested(hits, "score"), _nested(judged, "relevance"), wanted)
-    order = judged["query_id"].unique(maintain_order=True).to_list()
+    values = _values(providers.ranked(hits), judged, wanted)
     rows = [
-        (query, measure.name, _value(values.get(query, {}), measure)) for query in order for measure in wanted
+        (query, one.name, values[one].get(query, {}).get(one.name, 0.0)) for query in order for one in wanted
     ]
     return pl.DataFrame(rows, schema=_SCORES, orient="row")
 
 
-def _trec_eval(
-    run: dict[str, dict[str, Any]], qrels: dict[str, dict[str, Any]], measures: Sequence[Measure]
-) -> dict[str, dict[str, float]]:
-    """Values by query and trec_eval's measure name, of the queries that have hits."""
-    import pytrec_eval
-
-    evaluator = pytrec_eval.RelevanceEvaluator(qrels, {measure.trec for measure in measures})
-    values: dict[str, dict[str, float]] = evaluator.evaluate(run)
-    return values
-
-
-def _value(values: Mapping[str, float], measure: Measure) -> float:
-    value = values.get(measure.trec, 0.0)
-    if measure.trec == "recip_rank" and measure.cutoff and value < 1 / measure.cutoff:
-        return 0.0  # trec_eval has no cutoff for it: the first relevant hit lies below
-    return value
-
-
-def _nested(frame: pl.DataFrame, value: str) -> dict[str, dict[str, Any]]:
-    groups = frame.group_by("query_id", maintain_order=True).agg("doc_id", value)
-    return {query: dict(zip(docs, values, strict=True)) for query, docs, values in groups.iter_rows()}
+def _values(
+    hits: pl.DataFrame, judged: pl.DataFrame, measures: Sequence[Measure]
+) -> dict[Measure, providers.Values]:
+    """Values by measure, each from its provider."""
+    clipped = judged.with_columns(pl.col("relevance").clip(lower_bound=0))
+    found: dict[Measure, providers.Values] = {}
+    for provider, compute in _PROVIDERS.items():
+        own = [measure for measure in measures if measure.provider == provider]
+        if own:
+            values = compute(hits, judged if provider == "ir_measures" else clipped, own)
+            found |= dict.fromkeys(own, values)
+    return found
 
 
 def _frame(table: pa.Table | pl.DataFrame) -> pl.DataFrame:
@@ -181,12 +120,17 @@ def _frame(table: pa.Table | pl.DataFrame) -> pl.DataFrame:
 
 
 def _refuse_duplicates(frame: pl.DataFrame, kind: str) -> None:
-    pairs = frame.select("query_id", "doc_id")
+    query, doc = pl.col("query_id"), pl.col("doc_id")
+    if frame.select((query.hash(1) ^ doc.hash(2)).n_unique()).item() == len(frame):
+        return  # no two pairs share as much as a hash
+    pairs = frame.select(query, doc)
     twice = pairs.filter(pairs.is_duplicated())
     if len(twice):
-        query, doc = twice.row(0)
+        query_id, doc_id = twice.row(0)
         raise DataError(
-            f"document {doc!r} stands twice under query {query!r}", where=kind, remedy="keep one of the lines"
+            f"document {doc_id!r} stands twice under query {query_id!r}",
+            where=kind,
+            remedy="keep one of the lines",
         )
 
 
@@ -259,24 +203,3 @@ def mean_of_parts(parts: Mapping[str, float | None], expected: Sequence[str]) ->
     if not expected or len(known) < len(values):
         return None
     return math.fsum(known) / len(known)
-
-
-def bootstrap_interval(
-    values: Sequence[float] | np.ndarray, *, samples: int = 1000, level: float = 0.95, seed: int = 0
-) -> tuple[float, float]:
-    """Percentile bootstrap interval of a mean over queries (Efron and Tibshirani 1993, chapter 13).
-
-    Args:
-        values: one value per query, at least one.
-        samples: number of resamples.
-        level: share of the resampled means inside the interval.
-        seed: of the resampling; equal seeds give equal intervals.
-
-    Returns:
-        Lower and upper end.
-    """
-    data = np.asarray(values, dtype=np.float64)
-    generator = np.random.default_rng(seed)
-    means = [data[generator.integers(0, len(data), len(data))].mean() for _ in range(samples)]
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)

@@ -1,57 +1,18 @@
 """Plots of a report as SVG for a page, drawn by matplotlib; text stays text and takes the page's colour."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import StringIO
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-import polars as pl
-
-from beirnl.evaluation.measures import bootstrap_interval
+from beirnl.evaluation import scatter
+from beirnl.evaluation.drawing import COLOURS, INK, Plot, figure, finish, legend, legend_height, short
 from beirnl.evaluation.records import Record, Report
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_INK = "#010203"  # stands for the page's colour of text until the SVG is finished
-#: Okabe and Ito's palette without black: told apart by the colour-blind, on light and dark ground.
-_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
-_LEGEND_COLUMNS, _WIDE_LABEL = 3, 12
-_WIDTH = 4.6  # inches: about the width of a telephone, so that text stays readable there
 _BAR = 0.19  # inches per bar
-_LONGEST_NAME = 26
-_KEY = ("dataset", "language", "system", "measure")
-_SETTINGS: Any = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "beirnl",
-    "text.parse_math": False,
-    "font.size": 9,
-    "font.family": "sans-serif",
-    "text.color": _INK,
-    "axes.edgecolor": _INK,
-    "axes.labelcolor": _INK,
-    "xtick.color": _INK,
-    "ytick.color": _INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "legend.frameon": False,
-}
-
-
-class Plot(NamedTuple):
-    """A figure for a page.
-
-    Attributes:
-        title: shown as its caption.
-        alt: what it shows, in words, for those who do not see it.
-        svg: an ``<svg>`` element whose ids no other plot of the report has.
-    """
-
-    title: str
-    alt: str
-    svg: str
 
 
 class _Bar(NamedTuple):
@@ -63,7 +24,7 @@ class _Bar(NamedTuple):
 
 def plots(report: Report) -> list[Plot]:
     """Values by system for each dataset, statuses of translated rows, time by stage: as far as known."""
-    drawn = list(_quality(report))
+    drawn = [*_quality(report), *_scattered(report)]
     if any(sum(made.counts.values()) for made in report.translations.values()):
         drawn.append(_statuses(report))
     if report.timings:
@@ -71,29 +32,34 @@ def plots(report: Report) -> list[Plot]:
     return drawn
 
 
+def _scattered(report: Report) -> Iterator[Plot]:
+    return scatter.plots(report, main_measure(report.records)) if report.records else iter(())
+
+
 def main_measure(records: Sequence[Record]) -> str:
-    """The measure to plot: nDCG@10 if it is there, as in the papers, else the first one."""
-    names = [record.measure for record in records]
-    return "nDCG@10" if "nDCG@10" in names else names[0]
+    """The measure to plot, see :func:`main_name`."""
+    return main_name([record.measure for record in records])
+
+
+def main_name(measures: Sequence[str]) -> str:
+    """The measure that counts: nDCG@10 if it is there, as in the papers, else the first one."""
+    return "nDCG@10" if "nDCG@10" in measures else measures[0]
 
 
 def _quality(report: Report) -> Iterator[Plot]:
     datasets = list(dict.fromkeys(record.dataset for record in report.records))
     languages = list(dict.fromkeys(record.language for record in report.records))
-    scores = _by_record(report.scores)
     for number, dataset in enumerate(datasets):
         records = [record for record in report.records if record.dataset == dataset]
         measure = main_measure(records)
-        bars = [
-            _Bar(r.system, r.language, r.value, _interval(scores, r)) for r in records if r.measure == measure
-        ]
+        bars = [_Bar(r.system, r.language, r.value, _interval(r)) for r in records if r.measure == measure]
         title = f"{measure} on {dataset}"
         known = any(bar.interval for bar in bars)
         with _figure(bars, len(languages)) as (axes, out):
             _grouped(axes, bars, languages)
             axes.set_xlabel(f"{measure} (line: 95% bootstrap interval)" if known else measure)
         listed = "; ".join(map(_said, bars))
-        yield Plot(title, f"{title}: {listed}", _finish(out, f"quality{number}"))
+        yield Plot(title, f"{title}: {listed}", finish(out, f"quality{number}"))
 
 
 def _said(bar: _Bar) -> str:
@@ -105,19 +71,8 @@ def _label(value: float | None) -> str:
     return "incomplete" if value is None else f"{value:.4f}"
 
 
-def _by_record(scores: pl.DataFrame | None) -> dict[tuple[Any, ...], np.ndarray]:
-    """Values per query by dataset, language, system and measure."""
-    if scores is None:
-        return {}
-    return {key: group["value"].to_numpy() for key, group in scores.group_by(*_KEY)}
-
-
-def _interval(scores: Mapping[tuple[Any, ...], np.ndarray], record: Record) -> tuple[float, float] | None:
-    """Interval of a record's value; None where that is no mean over queries, or not that of the scores."""
-    values = scores.get(tuple(getattr(record, name) for name in _KEY))
-    if values is None or record.value is None or record.conditions.averaging != "queries":
-        return None
-    return bootstrap_interval(values) if abs(values.mean() - record.value) < 1e-6 else None
+def _interval(record: Record) -> tuple[float, float] | None:
+    return (record.low, record.high) if record.low is not None and record.high is not None else None
 
 
 def _grouped(axes: "Axes", bars: Sequence[_Bar], series: Sequence[str]) -> None:
@@ -128,17 +83,17 @@ def _grouped(axes: "Axes", bars: Sequence[_Bar], series: Sequence[str]) -> None:
     for bar in bars:
         order = present.index(bar.series)
         at = rows.index(bar.row) + (order - (len(present) - 1) / 2) * height
-        colour = _COLOURS[series.index(bar.series) % len(_COLOURS)]
+        colour = COLOURS[series.index(bar.series) % len(COLOURS)]
         end = bar.value or 0.0
         axes.barh(at, end, height * 0.9, color=colour)
         if bar.interval:
             low, end = bar.interval
-            axes.plot([low, end], [at, at], color=_INK, linewidth=1)
+            axes.plot([low, end], [at, at], color=INK, linewidth=1)
         axes.text(end + 0.012, at, _label(bar.value), va="center", fontsize=8)
     _rows(axes, rows)
     axes.set_xlim(0, 1.2)
     axes.set_xticks([0, 0.25, 0.5, 0.75, 1])
-    _legend(axes, {name: _COLOURS[series.index(name) % len(_COLOURS)] for name in present})
+    legend(axes, {name: COLOURS[series.index(name) % len(COLOURS)] for name in present})
 
 
 def _statuses(report: Report) -> Plot:
@@ -156,26 +111,26 @@ def _statuses(report: Report) -> Plot:
         axes.set_xlabel("share of rows")
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     title = "Translated rows by status"
-    return Plot(title, f"{title}: {listed}", _finish(out, "statuses"))
+    return Plot(title, f"{title}: {listed}", finish(out, "statuses"))
 
 
 def _stacked(axes: "Axes", parts: Mapping[str, Mapping[str, float]], series: Sequence[str]) -> None:
     """Horizontal bars, each made of its series from left to right; beyond the colours, small ones are one."""
     total = {name: sum(made.get(name, 0.0) for made in parts.values()) for name in series}
     shown = list(series)
-    if len(shown) > len(_COLOURS):
-        largest = sorted(shown, key=lambda name: -total[name])[: len(_COLOURS) - 1]
+    if len(shown) > len(COLOURS):
+        largest = sorted(shown, key=lambda name: -total[name])[: len(COLOURS) - 1]
         shown = [name for name in shown if name in largest]
     for at, made in enumerate(parts.values()):
         widths = [made.get(name, 0.0) for name in shown]
         widths.append(sum(made.values()) - sum(widths))
         left = 0.0
         for order, width in enumerate(widths):
-            axes.barh(at, width, 0.7, left=left, color=_COLOURS[order % len(_COLOURS)])
+            axes.barh(at, width, 0.7, left=left, color=COLOURS[order % len(COLOURS)])
             left += width
     _rows(axes, list(parts))
     labels = [*shown, "others"] if len(shown) < len(series) else shown
-    _legend(axes, dict(zip(labels, _COLOURS, strict=False)))
+    legend(axes, dict(zip(labels, COLOURS, strict=False)))
 
 
 def _time(report: Report) -> Plot:
@@ -189,58 +144,18 @@ def _time(report: Report) -> Plot:
         _stacked(axes, stages, datasets)
         axes.set_xlabel("seconds of work")
     title = "Time by stage"
-    return Plot(title, f"{title}: {listed}", _finish(out, "time"))
+    return Plot(title, f"{title}: {listed}", finish(out, "time"))
 
 
 def _rows(axes: "Axes", names: Sequence[str]) -> None:
-    axes.set_yticks(range(len(names)), [_short(name) for name in names])
+    axes.set_yticks(range(len(names)), [short(name) for name in names])
     axes.set_ylim(len(names) - 0.45, -0.55)
     axes.tick_params(axis="y", length=0)
-
-
-def _short(name: str) -> str:
-    """A long name without its middle: models of one family differ at the end."""
-    return name if len(name) <= _LONGEST_NAME else f"{name[:8]}…{name[9 - _LONGEST_NAME :]}"
-
-
-def _legend(axes: "Axes", colours: Mapping[str, str]) -> None:
-    from matplotlib.patches import Patch
-
-    patches = [Patch(color=colour, label=_short(name)) for name, colour in colours.items()]
-    columns = _LEGEND_COLUMNS - (max(map(len, colours), default=0) > _WIDE_LABEL)
-    axes.figure.legend(handles=patches, loc="outside upper left", ncols=columns)
 
 
 @contextmanager
 def _figure(bars: Sequence[_Bar], series: int) -> "Iterator[tuple[Axes, StringIO]]":
     """Axes high enough for the bars and a legend of the series; the SVG is in the second value at the end."""
-    import matplotlib as mpl
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
-    out = StringIO()
-    with mpl.rc_context(_SETTINGS):
-        height = (
-            0.7
-            + 0.2 * -(-min(series, len(_COLOURS)) // (_LEGEND_COLUMNS - 1))
-            + max(_BAR * len(bars), 0.25 * len({bar.row for bar in bars}))
-        )
-        figure = Figure(figsize=(_WIDTH, height), layout="constrained")
-        FigureCanvasSVG(figure)
-        axes = figure.add_subplot()
+    height = 0.7 + legend_height(series) + max(_BAR * len(bars), 0.25 * len({bar.row for bar in bars}))
+    with figure(height) as (axes, out):
         yield axes, out
-        metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-        figure.savefig(out, format="svg", transparent=True, metadata=metadata)
-
-
-def _finish(out: StringIO, name: str) -> str:
-    """The ``<svg>`` element alone: ids made unique, the page's colour of text, no fixed size."""
-    svg = out.getvalue()
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", svg, flags=re.S)
-    svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", svg)
-    svg = svg.replace(_INK, "currentColor")
-    opening, rest = svg.split(">", 1)
-    width = float(re.search(r'width="([0-9.]+)pt"', opening)[1])  # type: ignore[index]
-    opening = re.sub(r' (width|height|version)="[^"]*"', "", opening)
-    return f'{opening} aria-hidden="true" style="width: {width / 72:.2f}in">{rest}'

@@ -11,6 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 if TYPE_CHECKING:
     from beirnl.evaluation.back_translation import BackTranslation
     from beirnl.evaluation.quality import Quality
+    from beirnl.evaluation.tables import Table
+    from beirnl.evaluation.uncertainty import Uncertainty
 
 JSON_SCHEMA = "https://json-schema.org/draft/2020-12/schema"
 
@@ -33,7 +35,8 @@ class Conditions(_Strict):
         dtype: the model's number format.
         profile: whose conventions hold, ``paper``, ``mteb`` or a BM25 profile.
         search: how candidates are found: by BM25, exactly, approximately, by MaxSim over all passages, by
-            rescoring a first stage, or by fusing the runs of other systems.
+            rescoring a first stage, or by fusing the runs of other systems; ``imported`` is a run that was
+            made elsewhere and scored here, ``published`` a figure of others.
         self_matches: whether hits whose id is the query's were removed.
         averaging: over what the mean is, ``queries`` or ``parts`` (CQADupStack's forums).
         versions: packages that compute the number, by name.
@@ -47,8 +50,8 @@ class Conditions(_Strict):
     revision: str | None = None
     dtype: str | None = None
     profile: str | None = None
-    search: Literal["bm25", "exact", "ann", "late", "rerank", "fusion"]
-    self_matches: Literal["kept", "removed"]
+    search: Literal["bm25", "exact", "ann", "late", "rerank", "fusion", "imported", "published"]
+    self_matches: Literal["kept", "removed", "unknown"]
     averaging: str = "queries"
     versions: dict[str, str] = Field(default_factory=dict)
 
@@ -65,6 +68,12 @@ class Record(_Strict):
         queries: number of judged queries.
         without_relevant: how many of them have no relevant document and count 0.
         value_with_relevant: mean without those; null if none remain or it was not computed.
+        low, high: 95 % bootstrap interval of ``value``; null where it is not computed.
+        p: of the paired randomisation test against the best system of the same dataset, language and measure,
+            two-sided; null for the best itself, as are the following.
+        p_holm: corrected over the systems that are compared with that best one.
+        wins, losses, ties: queries on which the system is better, worse, equal to it.
+        not_below_best: whether it is not significantly worse.
         conditions: see :class:`Conditions`.
     """
 
@@ -76,6 +85,14 @@ class Record(_Strict):
     queries: Annotated[int, Field(ge=0)]
     without_relevant: Annotated[int, Field(ge=0)] = 0
     value_with_relevant: Fraction | None = None
+    low: Fraction | None = None
+    high: Fraction | None = None
+    p: Fraction | None = None
+    p_holm: Fraction | None = None
+    wins: Annotated[int, Field(ge=0)] | None = None
+    losses: Annotated[int, Field(ge=0)] | None = None
+    ties: Annotated[int, Field(ge=0)] | None = None
+    not_below_best: bool | None = None
     conditions: Conditions
 
 
@@ -123,6 +140,41 @@ class Timing(NamedTuple):
     units: int
 
 
+class DatasetSize(NamedTuple):
+    """What was imported of a dataset in a language; parts are counted together.
+
+    Attributes:
+        dataset, language: as records name them.
+        domain: as its translation was told, or would be.
+        queries: judged ones.
+        documents: of the corpus.
+        relevant: judgements above 0.
+    """
+
+    dataset: str
+    language: str
+    domain: str
+    queries: int
+    documents: int
+    relevant: int
+
+
+class Speed(NamedTuple):
+    """How fast a system was on a dataset in a language, per worker, by the seconds of its receipts.
+
+    Attributes:
+        dataset, language, system: as records name them.
+        documents: per second, through everything that is made of documents before a query is asked.
+        queries: per second, from query to run, first stages included.
+    """
+
+    dataset: str
+    language: str
+    system: str
+    documents: float | None
+    queries: float | None
+
+
 @dataclass(frozen=True)
 class Report:
     """Everything that is shown about one experiment.
@@ -133,11 +185,16 @@ class Report:
         translations: by dataset.
         warnings: what a reader must know before trusting a number; one line each.
         runs: files with the rankings.
-        scores: columns dataset, language, system, query_id, measure, value; gives intervals where present.
+        scores: columns dataset, language, part, system, query_id, measure, value.
         notes: plain statements, such as the quality that the translating model can have.
         timings: per stage and dataset.
         quality: scores of translations against references, by translation.
         back_translation: scores before and after a translation there and back.
+        datasets: sizes of what was imported.
+        speeds: of the systems.
+        tables: further tables, which stand first.
+        uncertainty: intervals and tests of the scores, also of averages and of all pairs.
+        pairs: whether all pairs of systems are shown.
     """
 
     name: str
@@ -150,6 +207,11 @@ class Report:
     timings: Sequence[Timing] = ()
     quality: Mapping[str, "Quality"] = field(default_factory=dict)
     back_translation: "BackTranslation | None" = None
+    datasets: Sequence[DatasetSize] = ()
+    speeds: Sequence[Speed] = ()
+    tables: Sequence["Table"] = ()
+    uncertainty: "Uncertainty | None" = None
+    pairs: bool = False
 
 
 _RECORDS = TypeAdapter(tuple[Record, ...])

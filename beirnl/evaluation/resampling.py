@@ -42,21 +42,29 @@ def resampled_sums(values: np.ndarray, resamples: int, seed: int | Sequence[int]
 def flipped_means(differences: np.ndarray, resamples: int, seed: int | Sequence[int]) -> np.ndarray:
     """Means of paired differences whose signs are random: their distribution if the pairs are exchangeable.
 
-    It is what the randomisation test compares an observed mean with (Smucker et al. 2007, section 2.1).
+    It is what the randomisation test compares an observed mean with (Smucker et al. 2007, section 2.1). The
+    signs of all columns are the same, so the values of several systems may be given in place of differences:
+    the difference of two columns of the result is the mean of their differences under the same signs, and one
+    matrix product serves all pairs.
 
     Args:
-        differences: shape (pairs,); at least one.
+        differences: shape (pairs,) or (pairs, columns); at least one pair.
         resamples: number of random assignments.
-        seed: of the assignments.
+        seed: of the assignments; equal seeds and numbers of pairs give equal signs.
 
     Returns:
-        Shape (resamples,), float64.
+        Shape (resamples,) or (resamples, columns), float64.
     """
     pairs = len(differences)
     generator = np.random.default_rng(seed)
-    signs = (generator.integers(0, 2, (size, pairs), np.int8) for size in _chunks(resamples, pairs))
-    sums: np.ndarray = np.concatenate([(2.0 * chunk - 1.0) @ differences for chunk in signs])
-    return sums / pairs
+    words = -(-pairs // 64)  # a bit for each pair, from whole words of the generator
+    data = np.asarray(differences, np.float64)
+    sums = []
+    for size in _chunks(resamples, pairs):
+        bits = np.frombuffer(generator.bytes(8 * size * words), np.uint8).reshape(size, 8 * words)
+        positive = np.unpackbits(bits, axis=1, count=pairs).astype(np.float64)
+        sums.append(2 * (positive @ data) - data.sum(axis=0))
+    return np.asarray(np.concatenate(sums) / pairs)
 
 
 def interval(samples: np.ndarray, level: float = 0.95) -> Interval:

@@ -13,6 +13,10 @@ Place = tuple[str, str]
 
 _IDENTITY = ("model", "source", "revision")  # what names a system is no difference in conditions
 _NONE = "–"
+NOT_BELOW, DAGGER = "=", "†"
+NOT_BELOW_TEXT = (
+    "not significantly below the best of its column (paired randomisation test, Holm's correction)"
+)
 _LONGEST_TEXT = 600
 _EXAMPLES = 3
 
@@ -60,6 +64,12 @@ class Table(NamedTuple):
     footnotes: Sequence[tuple[str, str]] = ()
 
 
+def marks(notes: str) -> str:
+    """Marks of footnotes as text puts them behind a value: in brackets, but for a dagger."""
+    rest = notes.replace(DAGGER, "")
+    return (DAGGER if DAGGER in notes else "") + (f" [{rest}]" if rest else "")
+
+
 def tables(report: Report) -> list[Table]:
     """All tables of a report, in reading order; empty ones are left out.
 
@@ -67,6 +77,7 @@ def tables(report: Report) -> list[Table]:
         DataError: two records say the same system, dataset, language and measure.
     """
     made = [
+        *report.tables,
         *score_tables(report.records),
         *condition_tables(report.records),
         *_translations(report),
@@ -133,6 +144,8 @@ def _score_table(
     caption = "Means over the judged queries as fractions of 1, four decimals; higher is better"
     caption += ", best of a column in bold." if len(systems) > 1 else "."
     footnotes = [(letter, text) for text, letter in letters.items()]
+    if any(record.not_below_best for record in shown.values()):
+        footnotes.append((NOT_BELOW, NOT_BELOW_TEXT))
     return Table(
         "Scores", ", ".join(measures), caption + _unanswerable(shown.values()), columns, rows, footnotes
     )
@@ -151,15 +164,17 @@ def _score(record: Record | None, letter: str, best: str) -> Cell:
     beside = ""
     if record.without_relevant and record.value_with_relevant is not None:
         beside = f" ({_printed(record.value_with_relevant)})"
-    return Cell(text + beside, record.value, text == best, letter)
+    mark = NOT_BELOW if record.not_below_best else ""
+    return Cell(text + beside, record.value, text == best, letter + mark)
 
 
 def _lift(cells: Sequence[Cell]) -> list[Cell]:
     """Moves a footnote that all values of a row share to the name of the row."""
     head, *values = cells
-    shared = {cell.notes for cell in values if cell.text != _NONE}
+    shared = {cell.notes.removesuffix(NOT_BELOW) for cell in values if cell.text != _NONE}
     if len(shared) == 1 and (letter := shared.pop()):
-        return [head._replace(notes=letter), *(cell._replace(notes="") for cell in values)]
+        rest = (cell._replace(notes=cell.notes.removeprefix(letter)) for cell in values)
+        return [head._replace(notes=letter), *rest]
     return list(cells)
 
 
@@ -289,10 +304,11 @@ def _repairs(report: Report) -> Table:
 
 
 def _more(report: Report) -> list[Table]:
-    """Quality against references, and what a translation there and back changes; each has its own module."""
-    from beirnl.evaluation import back_translation, quality
+    """What has a module of its own: uncertainty, quality against references, translation there and back."""
+    from beirnl.evaluation import back_translation, quality, uncertainty_tables
 
-    made = [quality.table(report.quality)] if report.quality else []
+    made = uncertainty_tables.tables(report)
+    made += [quality.table(report.quality)] if report.quality else []
     return made + (back_translation.tables(report.back_translation) if report.back_translation else [])
 
 

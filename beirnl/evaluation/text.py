@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from beirnl.evaluation.records import Report
-from beirnl.evaluation.tables import Cell, Column, Table, tables
+from beirnl.evaluation.tables import Cell, Column, Table, marks, tables
 
 if TYPE_CHECKING:
     import rich.console
@@ -40,14 +40,14 @@ def markdown_table(table: Table) -> str:
     lines = [f"**{_escape(table.title)}**", ""]
     lines += [f"| {' | '.join(row)} |" for row in (heads, aligned, *body)]
     below = [table.caption] if table.caption else []
-    below += [f"\\[{letter}\\] {_escape(text)}" for letter, text in table.footnotes]
+    below += [f"{_escape(marks(letter).strip())} {_escape(text)}" for letter, text in table.footnotes]
     return "\n".join(lines) + "".join(f"\n\n{line}" for line in below)
 
 
 def _markdown_cell(cell: Cell) -> str:
     text = _escape(cell.text)
     text = f"**{text}**" if cell.best else text
-    return f"{text} \\[{cell.notes}\\]" if cell.notes else text
+    return text + _MARKDOWN.sub(r"\\\1", marks(cell.notes))
 
 
 def _escape(text: str) -> str:
@@ -72,7 +72,7 @@ def show_table(table: Table, console: "rich.console.Console") -> None:
     for part in _parts(table, console.width):
         console.print(_rich_table(part))
     for letter, text in table.footnotes:
-        console.print(Text(_printable(f"[{letter}] {text}"), style="dim"))
+        console.print(Text(_printable(f"{marks(letter).strip()} {text}"), style="dim"))
     if table.caption:
         console.print(Text(_printable(table.caption), style="dim italic"))
     console.print()
@@ -99,8 +99,7 @@ def _rich_cell(cell: Cell) -> "rich.text.Text":
 
     text = _printable(cell.text)
     text = text if len(text) <= _TEXT_LIMIT else text[: _TEXT_LIMIT - 1] + "…"
-    note = f" [{cell.notes}]" if cell.notes else ""
-    return Text.assemble((text, "bold" if cell.best else ""), (note, "dim"))
+    return Text.assemble((text, "bold" if cell.best else ""), (marks(cell.notes), "dim"))
 
 
 def _parts(table: Table, width: int) -> Iterator[Table]:

@@ -54,7 +54,7 @@ def write_run(path: Path, table: pa.Table | pl.DataFrame, tag: str) -> None:
     Raises:
         DataError: an id is empty or a score is not a finite number.
     """
-    frame = _ordered(_frame(table).select("query_id", "doc_id", pl.col("score").cast(pl.Float32)))
+    frame = ordered(_frame(table).select("query_id", "doc_id", pl.col("score").cast(pl.Float32)))
     bad = frame.filter(~pl.col("score").is_finite().fill_null(False))
     if len(bad):
         query, doc, score = bad.row(0)
@@ -120,7 +120,7 @@ def read_run(path: Path, *, extra_columns: bool = False) -> pa.Table:
     _refuse(~frame["score"].is_finite(), path, places, "score of {!r} is not a finite number", docs)
     twice = ~frame.select(pl.struct("query_id", "doc_id").is_first_distinct()).to_series()
     _refuse(twice, path, places, "document {!r} stands twice under one query", docs)
-    return _ordered(frame).to_arrow().cast(schema.RUN)
+    return ordered(frame).to_arrow().cast(schema.RUN)
 
 
 def _float32(scores: list[float]) -> np.ndarray:
@@ -164,11 +164,14 @@ def _lines(path: Path) -> Iterator[bytes]:
         raise DataError("is not a whole gzip file", where=path, remedy="write or copy it again") from error
 
 
-def _ordered(frame: pl.DataFrame) -> pl.DataFrame:
+def ordered(frame: pl.DataFrame) -> pl.DataFrame:
     """Rows of a run by query (first appearance), score descending, id descending (in bytes, as strcmp)."""
     first = pl.int_range(pl.len()).min().over("query_id").alias("first")
-    ordered = frame.with_columns(first).sort("first", "score", "doc_id", descending=[False, True, True])
-    return ordered.drop("first")
+    return (
+        frame.with_columns(first)
+        .sort("first", "score", "doc_id", descending=[False, True, True])
+        .drop("first")
+    )
 
 
 def _escaped(frame: pl.DataFrame, column: str, path: Path) -> pl.Series:

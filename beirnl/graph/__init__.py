@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from beirnl.config import Experiment
 from beirnl.errors import ConfigError
-from beirnl.evaluation import measures
+from beirnl.evaluation import names
 from beirnl.graph.expected import check_sizes
 from beirnl.graph.nodes import Evaluation, Graph, Node, Translation, back_version
 from beirnl.graph.systems import add_systems
@@ -26,10 +26,10 @@ def build_graph(experiment: Experiment, workspace: Workspace) -> Graph:
     graph = Graph()
     digests = workspace.digests()
     with _named(experiment):
-        measures.parse(experiment.evaluation.measures)
+        names.reported(experiment.evaluation.measures)
         for dataset in experiment.dataset:
             for texts in variants(graph, experiment, dataset, digests):
-                add_systems(graph, experiment, texts)
+                add_systems(graph, experiment, texts, digests)
         add_parallel(graph, experiment, digests)
         _refuse_idle(graph, experiment)
     return graph

@@ -39,7 +39,10 @@ class Node:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A system evaluated on a dataset (or a part of one) in a language (as reports call it: ``version``)."""
+    """A system evaluated on a dataset (or a part of one) in a language (as reports call it: ``version``).
+
+    ``profile``: whose conditions hold; of BM25 the name of its own.
+    """
 
     dataset: str
     part: str
@@ -50,6 +53,7 @@ class Evaluation:
     queries: Node
     qrels: Node
     remove_self_matches: bool
+    profile: str = ""
 
 
 @dataclass(frozen=True)

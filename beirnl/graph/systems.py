@@ -1,10 +1,21 @@
 """Systems on a dataset in a language, as nodes: search, second stage, evaluation."""
 
 from beirnl import registry
-from beirnl.config import Bm25System, DenseSystem, Experiment, FusionSystem, LateSystem, RerankSystem
-from beirnl.errors import ConfigError
-from beirnl.graph.models import resolve
+from beirnl.config import (
+    Bm25System,
+    DenseSystem,
+    Experiment,
+    FusionSystem,
+    LateSystem,
+    ModelConfig,
+    RerankSystem,
+    RunSystem,
+    resolve_path,
+)
+from beirnl.errors import ConfigError, DataError
+from beirnl.graph.models import find, resolve
 from beirnl.graph.nodes import Evaluation, Graph, Kind, Node, Texts
+from beirnl.graph.profiles import bm25_conditions, conditions_name, instruction, under_profile
 from beirnl.retrieval import analysis
 from beirnl.retrieval.api_encoder import counting
 from beirnl.retrieval.late import LateSpec
@@ -14,15 +25,19 @@ from beirnl.stages.bm25 import Bm25SearchSpec, IndexSpec, ShardedIndexSpec
 from beirnl.stages.dense import EmbedSpec
 from beirnl.stages.fusion import FuseSpec
 from beirnl.stages.late import EmbedTokensSpec
+from beirnl.stages.runs import RunFileSpec
 from beirnl.stages.score import EvaluateSpec
 from beirnl.stages.searching import SearchSpec
 from beirnl.stages.second import RerankSpec
+from beirnl.store.keys import FileDigests
 
 
-def add_systems(graph: Graph, experiment: Experiment, texts: Texts) -> None:
+def add_systems(graph: Graph, experiment: Experiment, texts: Texts, digests: FileDigests) -> None:
     """Add what the systems make of texts; those for other datasets or languages are passed over."""
     runs: dict[str, Node] = {}
+    whole = texts
     for system in experiment.system:
+        texts = under_profile(experiment, system, whole)
         if texts.dataset.name not in (system.datasets or (texts.dataset.name,)):
             continue
         if not {texts.language, texts.version} & set(system.languages or (texts.language,)):
@@ -35,6 +50,8 @@ def add_systems(graph: Graph, experiment: Experiment, texts: Texts) -> None:
             runs[system.name] = _rerank(graph, experiment, system, texts, runs)
         elif isinstance(system, LateSystem):
             runs[system.name] = _late(graph, experiment, system, texts, runs)
+        elif isinstance(system, RunSystem):
+            runs[system.name] = _imported(graph, experiment, system, texts, digests)
         else:
             runs[system.name] = _fusion(graph, experiment, system, texts, runs)
         spec = EvaluateSpec(measures=experiment.evaluation.measures, tag=system.name)
@@ -51,18 +68,22 @@ def add_systems(graph: Graph, experiment: Experiment, texts: Texts) -> None:
                 texts.queries,
                 texts.qrels,
                 texts.remove_self_matches,
+                conditions_name(experiment, system),
             )
         )
 
 
-def _analyzer(experiment: Experiment, system: Bm25System, texts: Texts) -> analysis.Analyzer:
-    """The analyzer that a system names, or that of the language.
+def _analyzer(
+    experiment: Experiment, system: Bm25System, conditions: registry.Bm25Entry, texts: Texts
+) -> analysis.Analyzer:
+    """The analyzer that a system or its conditions name, or that of the language.
 
     Raises:
         ConfigError: there is none; names the file and the system.
     """
     try:
-        return analysis.analyzer(system.analyzer or analysis.for_language(texts.language))
+        named = system.analyzer or conditions.analyzer
+        return analysis.analyzer(named or analysis.for_language(texts.language))
     except ConfigError as error:
         other = "" if system.analyzer else "; or set analyzer, or languages to those it is to run on"
         raise ConfigError(
@@ -73,41 +94,44 @@ def _analyzer(experiment: Experiment, system: Bm25System, texts: Texts) -> analy
 
 
 def _bm25(graph: Graph, experiment: Experiment, system: Bm25System, texts: Texts) -> Node:
-    analyzer = _analyzer(experiment, system, texts)
-    name = analyzer.name
-    spec = Bm25Spec(
-        profile=system.profile, analyzer=name, k1=system.k1, b=system.b, tie_breaker=system.tie_breaker
-    )
-    index_spec = IndexSpec(profile=system.profile, analyzer=name, analyzer_version=analyzer.version)
+    conditions = bm25_conditions(experiment, system)
+    analyzer = _analyzer(experiment, system, conditions, texts)
+    name, stated = analyzer.name, system.model_dump(include={"k1", "b", "tie_breaker"}, exclude_none=True)
+    parameters = conditions.model_dump(include={"k1", "b", "tie_breaker", "statistics"}) | stated
+    spec = Bm25Spec(profile=conditions.fields, analyzer=name, **parameters)
+    index_spec = IndexSpec(profile=spec.profile, analyzer=name, analyzer_version=analyzer.version)
     building, searching = "index", "search-bm25"
     if system.shards > 1:
         index_spec = ShardedIndexSpec(**index_spec.model_dump(), shards=system.shards)
         building, searching = "index-shards", "search-shards"
-    index = graph.add(Node(building, texts.label, index_spec, {"rows": texts.corpus}, system.profile))
+    index = graph.add(Node(building, texts.label, index_spec, {"rows": texts.corpus}, conditions.name))
     search = Bm25SearchSpec(depth=system.depth, remove_self_matches=texts.remove_self_matches, bm25=spec)
     inputs = {"index": index, "queries": texts.queries}
     return graph.add(Node(searching, texts.label, search, inputs, system.name))
 
 
-def _prompts(name: str) -> tuple[str, str]:
-    entry = registry.find_model(name)
-    return (entry.prompts.query, entry.prompts.document) if entry else ("", "")
+def _prompts(experiment: Experiment, name: str, said: str | None) -> tuple[str, str]:
+    entry = find(experiment, name)
+    prompts = entry.prompts_with(said) if entry else registry.Prompts()
+    return prompts.query, prompts.document
 
 
-def _encoder(experiment: Experiment, system: DenseSystem, language: str) -> EncoderSpec:
+def _encoder(experiment: Experiment, system: DenseSystem, texts: Texts) -> EncoderSpec:
     """The encoder of a system: what the file says, else the registry."""
-    entry = registry.find_model(system.model)
+    entry = find(experiment, system.model)
     facts = entry or registry.ModelEntry(name=system.model, kind="encoder", licence="")
     api = ModelRef(name=system.model, source=f"api:{system.model}") if system.engine else None
-    model = api or resolve(experiment, system.model, "encoder")
+    model = api or resolve(experiment, system.model, "encoder", system.dtype)
     remote = model.source.startswith("api:")
-    limit = system.max_tokens or (facts.max_tokens if remote else None)
-    adapter = system.language_adapter or (language if facts.language_adapters else "")
+    stated = remote or isinstance(facts, ModelConfig)
+    limit = system.max_tokens or (facts.max_tokens if stated else None)
+    adapter = system.language_adapter or (texts.language if facts.language_adapters else "")
+    prompts = facts.prompts_with(system.instruction or instruction(experiment, system, texts))
     counted = counting(facts.tokenizer) if system.tokenizer == "auto" else system.tokenizer
     return EncoderSpec(
         model=model,
-        query_prompt=facts.prompts.query if system.query_prompt is None else system.query_prompt,
-        document_prompt=facts.prompts.document if system.document_prompt is None else system.document_prompt,
+        query_prompt=prompts.query if system.query_prompt is None else system.query_prompt,
+        document_prompt=prompts.document if system.document_prompt is None else system.document_prompt,
         dtype=system.dtype,
         vectors=system.vectors,
         max_tokens=limit,
@@ -123,7 +147,7 @@ def _encoder(experiment: Experiment, system: DenseSystem, language: str) -> Enco
 
 
 def _dense(graph: Graph, experiment: Experiment, system: DenseSystem, texts: Texts) -> Node:
-    encoder = _encoder(experiment, system, texts.language)
+    encoder = _encoder(experiment, system, texts)
 
     def embedded(rows: Node, kind: Kind) -> Node:
         spec = EmbedSpec(encoder=encoder, kind=kind)
@@ -178,13 +202,13 @@ def _rerank(
     graph: Graph, experiment: Experiment, system: RerankSystem, texts: Texts, runs: dict[str, Node]
 ) -> Node:
     cross = system.method == "cross-encoder"
-    query_prompt, document_prompt = _prompts(system.model)
+    query_prompt, document_prompt = _prompts(experiment, system.model, instruction(experiment, system, texts))
     spec = RerankSpec(
         depth=system.depth,
         remove_self_matches=texts.remove_self_matches,
         reranker=RerankerSpec(
             kind=system.method,
-            model=resolve(experiment, system.model, "reranker" if cross else "encoder"),
+            model=resolve(experiment, system.model, "reranker" if cross else "encoder", system.dtype),
             query_prompt=query_prompt,
             document_prompt=document_prompt,
             dtype=system.dtype,
@@ -199,9 +223,9 @@ def _rerank(
 def _late(
     graph: Graph, experiment: Experiment, system: LateSystem, texts: Texts, runs: dict[str, Node]
 ) -> Node:
-    query_prompt, document_prompt = _prompts(system.model)
+    query_prompt, document_prompt = _prompts(experiment, system.model, instruction(experiment, system, texts))
     late = LateSpec(
-        model=resolve(experiment, system.model, "late-interaction"),
+        model=resolve(experiment, system.model, "late-interaction", system.dtype),
         query_prompt=query_prompt,
         document_prompt=document_prompt,
         language=system.language_adapter or texts.language,
@@ -238,3 +262,29 @@ def _fusion(
     )
     inputs = {f"run-{number}": run for number, run in enumerate(found)}
     return graph.add(Node("fuse", texts.label, spec, inputs, system.name))
+
+
+def _imported(
+    graph: Graph, experiment: Experiment, system: RunSystem, texts: Texts, digests: FileDigests
+) -> Node:
+    """A run from a file, known by its content."""
+    names = {"{dataset}": texts.dataset.name, "{language}": texts.version, "{part}": texts.part}
+    path = system.path
+    for name, value in names.items():
+        path = path.replace(name, value)
+    file = resolve_path(path, experiment.file)
+    if not file.is_file():
+        raise DataError(
+            f"there is no such run file, which system {system.name!r} names for {texts.label}",
+            where=file,
+            remedy="check the path, or set datasets and languages to those that it is for",
+        )
+    spec = RunFileSpec(
+        depth=system.depth,
+        remove_self_matches=texts.remove_self_matches,
+        sha256=digests.sha256(file),
+        file=file,
+        model=system.model,
+    )
+    inputs = {"corpus": texts.corpus, "queries": texts.queries}
+    return graph.add(Node("import-run", texts.label, spec, inputs, system.name))

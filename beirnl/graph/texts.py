@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Literal
 
 from beirnl import registry
-from beirnl.config import PACKAGE, DatasetConfig, Experiment, ParallelConfig, resolve_path
-from beirnl.datasets import beir
-from beirnl.datasets.importing import count_lines, shard_count
-from beirnl.errors import ConfigError, DataError, nearest
+from beirnl.config import DatasetConfig, Experiment, ParallelConfig, resolve_path
+from beirnl.datasets import beir, sources
+from beirnl.datasets.importing import shard_count
+from beirnl.errors import ConfigError, DataError
 from beirnl.graph.nodes import Graph, Node, Texts, back_version
 from beirnl.graph.translations import Subject, translated
 from beirnl.stages.imports import CorpusSpec, JudgedSpec, LinesSpec
@@ -20,8 +20,7 @@ def variants(
 ) -> Iterator[Texts]:
     """A dataset in its own language and in its translation, part by part."""
     entry = registry.dataset(dataset.name)
-    folder = _folder(experiment, dataset, entry)
-    folders = beir.locate(folder)
+    folders = _places(experiment, dataset, entry)
     expected = dataset.parts or (entry.parts if entry else ()) or tuple(part for part in folders if part)
     graph.expected_parts[dataset.name] = expected
     for part, place in folders.items():
@@ -37,17 +36,18 @@ def variants(
                 yield _translated(graph, experiment, forth, domain, translation.to, source.language, digests)
 
 
-def _folder(experiment: Experiment, dataset: DatasetConfig, entry: registry.DatasetEntry | None) -> Path:
+def _places(
+    experiment: Experiment, dataset: DatasetConfig, entry: registry.DatasetEntry | None
+) -> dict[str, sources.Place]:
     if dataset.path:
-        return resolve_path(dataset.path, experiment.file)
+        return sources.locate(dataset.path, experiment.file)
     if entry is None:
         raise ConfigError(
             f"dataset {dataset.name!r} has no path and is not in the registry",
             where=experiment.file,
-            remedy=f"add path = ...; for one of the registry, {nearest(dataset.name, registry.datasets())}",
+            remedy=f"add path = ...; for one of the registry, {registry.near_datasets(dataset.name)}",
         )
-    path = entry.path.replace("{package}", str(PACKAGE)).replace("{data}", "${BEIRNL_DATA}")
-    return resolve_path(path, experiment.file)
+    return sources.locate_entry(entry, experiment.file)
 
 
 def _imported(
@@ -55,7 +55,7 @@ def _imported(
     dataset: DatasetConfig,
     entry: registry.DatasetEntry | None,
     part: str,
-    folder: Path,
+    place: sources.Place,
     digests: FileDigests,
 ) -> Texts:
     language = dataset.language or (entry.language if entry else "en")
@@ -63,12 +63,14 @@ def _imported(
         registry.language(language)  # says how it is written
     split = dataset.split or (entry.split if entry else "test")
     label = "/".join(filter(None, (dataset.name, part, language)))
-    corpus = _corpus_spec(dataset, folder, digests)
+    folder = place.folder
+    corpus = _corpus_spec(dataset, place, digests)
     judged = JudgedSpec(
         split=split,
         queries_sha256=beir.content_sha256(beir.queries_path(folder), digests.sha256),
         qrels_sha256=beir.content_sha256(beir.qrels_path(folder, split), digests.sha256),
         folder=folder,
+        source=place.source,
     )
     corpus_node = graph.add(Node("import-corpus", label, corpus, {}))
     queries_node = graph.add(Node("import-queries", label, judged, {}))
@@ -80,10 +82,11 @@ def _imported(
     return Texts(dataset, part, language, language, remove, corpus_node, queries_node, qrels_node)
 
 
-def _corpus_spec(dataset: DatasetConfig, folder: Path, digests: FileDigests) -> CorpusSpec:
-    file = beir.corpus_path(folder)
-    shards = shard_count(count_lines(file), dataset.shard_documents)
-    return CorpusSpec(sha256=beir.content_sha256(file, digests.sha256), shards=shards, folder=folder)
+def _corpus_spec(dataset: DatasetConfig, place: sources.Place, digests: FileDigests) -> CorpusSpec:
+    file = beir.corpus_path(place.folder)
+    shards = shard_count(beir.count_rows(file), dataset.shard_documents)
+    sha256 = beir.content_sha256(file, digests.sha256)
+    return CorpusSpec(sha256=sha256, shards=shards, folder=place.folder, source=place.source)
 
 
 def _translated(
@@ -130,14 +133,14 @@ def _reference(graph: Graph, experiment: Experiment, texts: Texts, digests: File
     dataset = texts.dataset
     if dataset.reference is None:
         return None
-    folder = beir.locate(resolve_path(dataset.reference, experiment.file)).get(texts.part)
-    if folder is None:
+    place = sources.locate(dataset.reference, experiment.file).get(texts.part)
+    if place is None:
         raise ConfigError(
             f"the reference of dataset {dataset.name!r} has no part {texts.part!r}",
             where=experiment.file,
             remedy="give a folder with the same parts",
         )
-    spec = _corpus_spec(dataset, folder, digests)
+    spec = _corpus_spec(dataset, place, digests)
     return graph.add(Node("import-corpus", f"{texts.label}/reference", spec, {}))
 
 

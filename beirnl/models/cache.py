@@ -11,6 +11,7 @@ import os
 import shutil
 import tempfile
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,8 @@ def model_path(ref: ModelRef) -> Path:
     if origin == "package":
         return _prepared(ref, place)
     if origin == "hub":
-        return _downloaded(place, None if ref.revision == "unpinned" else ref.revision)
+        folder = _downloaded(place, None if ref.revision == "unpinned" else ref.revision)
+        return _with_code(ref, folder) if ref.code else folder
     if origin == "path":
         return _checked(Path(place))
     raise ValueError(f"not a model source: {ref.source!r}")
@@ -53,9 +55,19 @@ def folder_at_hand(ref: ModelRef) -> Path | None:
 
         revision = None if ref.revision == "unpinned" else ref.revision
         found = try_to_load_from_cache(place, "config.json", revision=revision)
-        return Path(found).parent if isinstance(found, str) else None
+        return Path(found).parent if isinstance(found, str) and _code_at_hand(ref) else None
     folder = _prepared_folder(ref, place) if origin == "package" else Path(place)
     return folder if folder.is_dir() else None
+
+
+def _code_at_hand(ref: ModelRef) -> bool:
+    """Whether the code of a model is on this machine, where another repository has it."""
+    from huggingface_hub import constants
+    from huggingface_hub.file_download import repo_folder_name
+
+    repository, _, revision = ref.code.partition("@")
+    folder = repo_folder_name(repo_id=repository, repo_type="model") if repository else ""
+    return not repository or (Path(constants.HF_HUB_CACHE) / folder / "snapshots" / revision).is_dir()
 
 
 def folder_digest(folder: Path) -> str:
@@ -114,8 +126,6 @@ def _prepared(ref: ModelRef, requirement: str) -> Path:
     folder = _prepared_folder(ref, requirement)
     if folder.is_dir():
         return folder
-    from filelock import FileLock
-
     from beirnl.models.packages import require
     from beirnl.models.recipes import RECIPES
 
@@ -127,6 +137,26 @@ def _prepared(ref: ModelRef, requirement: str) -> Path:
         )
     recipe = RECIPES[ref.recipe]
     require(recipe.packages, model=ref.name)
+    return _made_once(folder, recipe.build)
+
+
+def _with_code(ref: ModelRef, weights: Path) -> Path:
+    """A folder of links to a model's files and to those of the repository that has its code."""
+    from beirnl.models.assembling import assemble
+
+    repository, _, revision = ref.code.partition("@")
+    code = _downloaded(repository, revision)
+    place = hashlib.blake2b(f"{weights}\0{code}".encode(), digest_size=8).hexdigest()
+    folder = cache_directory() / f"{ref.source.rpartition('/')[2]}-{place}"
+    return _made_once(folder, lambda unfinished: assemble(unfinished, weights, code, repository))
+
+
+def _made_once(folder: Path, build: Callable[[Path], None]) -> Path:
+    """A folder that ``build`` fills, by whichever process comes first; the others wait for it."""
+    from filelock import FileLock
+
+    if folder.is_dir():
+        return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(folder.with_name(f"{folder.name}.lock")):
         if not folder.is_dir():
@@ -134,7 +164,7 @@ def _prepared(ref: ModelRef, requirement: str) -> Path:
             unfinished = folder.with_name(f".{folder.name}-{uuid.uuid4().hex}")
             unfinished.mkdir()
             try:
-                recipe.build(unfinished)
+                build(unfinished)
                 unfinished.replace(folder)
             finally:
                 shutil.rmtree(unfinished, ignore_errors=True)

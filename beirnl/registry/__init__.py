@@ -7,108 +7,40 @@ is shown as ``unpinned``; it is never guessed.
 import csv
 import datetime
 import re
-import tomllib
 from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from beirnl.errors import ConfigError, PrerequisiteError, nearest
 from beirnl.models.cache import folder_digest
+from beirnl.registry.datasets import Counts as Counts
+from beirnl.registry.datasets import DatasetEntry as DatasetEntry
+from beirnl.registry.datasets import dataset as dataset
+from beirnl.registry.datasets import datasets as datasets
+from beirnl.registry.datasets import find_dataset as find_dataset
+from beirnl.registry.datasets import near_datasets as near_datasets
+from beirnl.registry.datasets import part_of as part_of
+from beirnl.registry.entries import FOLDER, Entry, read
+from beirnl.registry.model_facts import Kind as Kind
+from beirnl.registry.model_facts import ModelEntry as ModelEntry
+from beirnl.registry.model_facts import Prompts as Prompts
+from beirnl.registry.profiles import Bm25Entry as Bm25Entry
+from beirnl.registry.profiles import ProfileEntry as ProfileEntry
+from beirnl.registry.profiles import bm25_profiles as bm25_profiles
+from beirnl.registry.profiles import profiles as profiles
 from beirnl.specs import ModelRef
 
-Kind = Literal["encoder", "reranker", "late-interaction", "llm"]
 _T = TypeVar("_T")
 
-_FOLDER = Path(__file__).parent
+_FOLDER = FOLDER
 _HUB_PATH = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 
-class _Entry(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
-
-
-class Prompts(_Entry):
-    """What a model wants in front of its input, in the words of its authors."""
-
-    query: str = ""
-    document: str = ""
-
-
-class ModelEntry(_Entry):
-    """One model.
-
-    Attributes:
-        name: what an experiment file calls it.
-        kind: what it is used as.
-        hub: ``ORG/NAME`` on the Hugging Face hub, or empty.
-        revision: commit on the hub; empty if no source pins it.
-        package: ``DIST==VERSION`` of a package that carries the weights, or empty.
-        recipe: key of :data:`beirnl.models.recipes.RECIPES` for such a package.
-        licence: SPDX identifier where there is one.
-        dimension: length of a vector; ``None`` for models that yield none.
-        max_tokens: the longest input, special tokens included.
-        prompts: prefixes for queries and documents.
-        tasks: the model's own names of what it does with queries and documents, for one with task adapters.
-        language_adapters: whether it reads through an adapter of the text's language.
-        api: what the provider of an OpenAI-compatible API calls it, or empty.
-        tokenizer: name of tiktoken's encoding that such a model has, or empty.
-        notes: what a user should know before relying on it.
-        training: datasets it was trained on, by their name here, for marks of contamination.
-        trust_remote_code: whether the model's own code from the hub is run.
-    """
-
-    name: str
-    kind: Kind
-    hub: str = ""
-    revision: str = ""
-    package: str = ""
-    recipe: str = ""
-    licence: str
-    dimension: int | None = None
-    max_tokens: int | None = None
-    prompts: Prompts = Prompts()
-    tasks: Prompts = Prompts()
-    language_adapters: bool = False
-    api: str = ""
-    tokenizer: str = ""
-    notes: str = ""
-    training: tuple[str, ...] = ()
-    trust_remote_code: bool = False
-
-
-class DatasetEntry(_Entry):
-    """One dataset.
-
-    Attributes:
-        name: what an experiment file calls it.
-        path: folder in BEIR's layout; ``{package}`` is the installed package, ``{data}`` the data folder.
-        language: ISO 639-1 code of corpus and queries.
-        split: qrels file that is evaluated.
-        domain: as given to the translating LLM (BEIR-NL, Table 1).
-        licence: SPDX identifier, as BEIR states it (BEIR-NL, appendix A) for BEIR's sets.
-        hub: ``ORG/NAME`` on the Hugging Face hub, or empty.
-        revision: commit on the hub; empty if no source pins it.
-        remove_self_matches: whether the ``mteb`` profile removes hits whose id is the query's.
-        parts: sub-folders that are scored one by one and averaged.
-    """
-
-    name: str
-    path: str
-    language: str
-    split: str = "test"
-    domain: str
-    licence: str
-    hub: str = ""
-    revision: str = ""
-    remove_self_matches: bool = False
-    parts: tuple[str, ...] = ()
-
-
-class LanguageEntry(_Entry):
+class LanguageEntry(Entry):
     """One language.
 
     Attributes:
@@ -126,7 +58,7 @@ class LanguageEntry(_Entry):
     identified: bool = False
 
 
-class PriceEntry(_Entry):
+class PriceEntry(Entry):
     """What a provider asks for a model.
 
     Attributes:
@@ -152,25 +84,19 @@ class PriceEntry(_Entry):
 @cache
 def models() -> dict[str, ModelEntry]:
     """All models by name, in the file's order."""
-    return {name: ModelEntry(name=name, **facts) for name, facts in _read("models.toml").items()}
-
-
-@cache
-def datasets() -> dict[str, DatasetEntry]:
-    """All datasets by name, in the file's order."""
-    return {name: DatasetEntry(name=name, **facts) for name, facts in _read("datasets.toml").items()}
+    return {name: ModelEntry(name=name, **facts) for name, facts in read("models.toml").items()}
 
 
 @cache
 def languages() -> dict[str, LanguageEntry]:
     """All languages by ISO 639-1 code, in the file's order."""
-    return {code: LanguageEntry(code=code, **facts) for code, facts in _read("languages.toml").items()}
+    return {code: LanguageEntry(code=code, **facts) for code, facts in read("languages.toml").items()}
 
 
 @cache
 def prices() -> dict[str, PriceEntry]:
     """All prices by the provider's name of the model, in the file's order."""
-    return {name: PriceEntry(name=name, **facts) for name, facts in _read("prices.toml").items()}
+    return {name: PriceEntry(name=name, **facts) for name, facts in read("prices.toml").items()}
 
 
 def language(code: str) -> LanguageEntry:
@@ -199,20 +125,13 @@ def language_meant(text: str) -> LanguageEntry | None:
 
 
 def model(name: str) -> ModelEntry:
-    """The entry of a model.
+    """The entry of a model, by its name, hub path or alias.
 
     Raises:
         ConfigError: no such name; the nearest ones are named.
     """
-    return _lookup("model", name, models())
-
-
-def dataset(name: str) -> DatasetEntry | None:
-    """The entry of a dataset, or ``None``: a user's own folder needs no entry.
-
-    A caller without a folder to fall back on raises :func:`unknown`.
-    """
-    return datasets().get(name)
+    found = find_model(name)
+    return found or _lookup("model", name, models())
 
 
 def prompts() -> tuple[str, ...]:
@@ -248,9 +167,26 @@ def unknown(what: str, name: str, valid: Iterable[str]) -> ConfigError:
 
 
 def find_model(name: str) -> ModelEntry | None:
-    """The entry with this name or hub path, or ``None``: a folder or a hub model without an entry."""
-    by_hub = {entry.hub: entry for entry in models().values() if entry.hub}
-    return models().get(name) or by_hub.get(name)
+    """The entry with this name, hub path or alias, or ``None``: a folder or a hub model without an entry."""
+    return _models_by_name().get(name)
+
+
+def model_like(hub: str) -> str:
+    """The hub path of the registry that a hub path without an entry may be meant for, or empty."""
+    close = get_close_matches(hub, [entry.hub for entry in models().values() if entry.hub], 1, 0.85)
+    return close[0] if close else ""
+
+
+def instruction(dataset: str, language: str) -> str:
+    """The task of a dataset in words, as MTEB gives it to models that are instructed.
+
+    Args:
+        dataset: its name here, with or without the language at its end (``scifact-nl``).
+        language: ISO 639-1; a translated set has MTEB's general instruction, if none of its own.
+    """
+    facts = read("instructions.toml")
+    of_language = facts.get(language, {})
+    return str(of_language.get(dataset.removesuffix(f"-{language}"), facts["default"]))
 
 
 def resolve_model(name_or_path: str, kind: Kind) -> ModelRef:
@@ -285,17 +221,25 @@ def resolve_model(name_or_path: str, kind: Kind) -> ModelRef:
         )
     if entry.api:
         source, revision, recipe = f"api:{entry.api}", "unpinned", ""
-    elif entry.package and name_or_path == entry.name:
+    elif entry.package and name_or_path != entry.hub:
         source, revision, recipe = f"package:{entry.package}", entry.package.partition("==")[2], entry.recipe
     else:
         source, revision, recipe = f"hub:{entry.hub}", entry.revision or "unpinned", ""
     return ModelRef(
-        name=name_or_path,
+        name=entry.name if name_or_path in entry.aliases else name_or_path,
         source=source,
         revision=revision,
         recipe=recipe,
         trust_remote_code=entry.trust_remote_code,
+        code=entry.code,
+        pooling=entry.pooling,
     )
+
+
+def _models_by_name() -> dict[str, ModelEntry]:
+    """All models by everything that they can be called; a name of one comes before an alias of another."""
+    called = {name: entry for entry in models().values() for name in entry.names}
+    return called | models()
 
 
 def _names(kind: Kind) -> list[str]:
@@ -304,7 +248,7 @@ def _names(kind: Kind) -> list[str]:
 
 def _is_path(text: str) -> bool:
     """Whether ``text`` names a folder: it exists, or it cannot be a registry name or a hub path."""
-    if text in models():
+    if find_model(text):
         return False
     return Path(text).expanduser().is_dir() or text.startswith((".", "/", "~")) or text.count("/") > 1
 
@@ -324,7 +268,3 @@ def _lookup(what: str, name: str, entries: dict[str, _T]) -> _T:
     if name not in entries:
         raise unknown(what, name, entries)
     return entries[name]
-
-
-def _read(file: str) -> dict[str, dict[str, Any]]:
-    return tomllib.loads((_FOLDER / file).read_text(encoding="utf-8"))

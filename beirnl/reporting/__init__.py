@@ -3,11 +3,14 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import polars as pl
+
 from beirnl.evaluation.measures import parse
 from beirnl.evaluation.records import Report, Timing
+from beirnl.evaluation.uncertainty import Resampling, Uncertainty, stated
 from beirnl.graph import Evaluation, Node
 from beirnl.pipeline import Pipeline
-from beirnl.reporting import scores, translations
+from beirnl.reporting import counts, depths, scores, sizes, translations
 
 __all__ = ["gather"]
 
@@ -35,12 +38,15 @@ def gather(pipeline: Pipeline) -> Report:
         for line in receipt.warnings
     ]
     warnings += [line for node in nodes for line in _told(pipeline, node)]
-    warnings += _cut_short(evaluations) + _missing_parts(pipeline, evaluations)
+    warnings += _cut_short(pipeline, evaluations) + _missing_parts(pipeline, evaluations)
+    warnings += counts.unexpected_counts(pipeline, evaluations)
     values = scores.scores(pipeline, evaluations)
     back = translations.back_translation(pipeline, values)
+    uncertainty = _uncertainty(pipeline, values)
+    records = list(scores.records(pipeline, evaluations))
     return Report(
         name=pipeline.experiment.name,
-        records=list(scores.records(pipeline, evaluations)),
+        records=stated(records, uncertainty) if uncertainty else records,
         translations=dict(translations.outcomes(pipeline, finished)),
         quality=dict(translations.qualities(pipeline, finished)),
         back_translation=back,
@@ -49,7 +55,16 @@ def gather(pipeline: Pipeline) -> Report:
         scores=values,
         notes=list(pipeline.experiment.notes),
         timings=list(_timings(pipeline, nodes)),
+        datasets=list(sizes.datasets(pipeline, finished)),
+        speeds=list(sizes.speeds(pipeline, evaluations)),
+        uncertainty=uncertainty,
     )
+
+
+def _uncertainty(pipeline: Pipeline, values: pl.DataFrame | None) -> Uncertainty | None:
+    settings = pipeline.experiment.evaluation
+    chosen = Resampling(settings.seed, settings.bootstrap, settings.randomisation, settings.alpha)
+    return None if values is None else Uncertainty(values, chosen)
 
 
 def _told(pipeline: Pipeline, node: Node) -> Iterator[str]:
@@ -62,18 +77,21 @@ def _told(pipeline: Pipeline, node: Node) -> Iterator[str]:
             yield f"{node.label}: {number:,} {what} ({node.purpose})"
 
 
-def _cut_short(evaluations: Sequence[Evaluation]) -> list[str]:
-    """Measures that look deeper than a system's run goes."""
+def _cut_short(pipeline: Pipeline, evaluations: Sequence[Evaluation]) -> list[str]:
+    """Measures that look deeper than a system's run goes, and runs that are seen only as deep as another."""
     lines: dict[str, None] = {}
+    least = depths.least(pipeline, evaluations)
     for evaluation in evaluations:
+        name, depth = evaluation.system.name, depths.depth(pipeline, evaluation)
         spec: Any = evaluation.node.spec
         for measure in parse(spec.measures):
-            depth = evaluation.system.depth
             if measure.cutoff and measure.cutoff > depth:
-                name = evaluation.system.name
-                lines[
-                    f"{measure.name} of {name} sees {depth} hits a query; raise depth to {measure.cutoff}"
-                ] = None
+                more = f"; raise depth to {measure.cutoff}" if depth == evaluation.system.depth else ""
+                lines[f"{measure.name} of {name} sees {depth} hits a query{more}"] = None
+        shortest = least[depths.place(evaluation)]
+        for cut in depths.deeper(pipeline, evaluation, shortest):
+            said = f"{cut} of {name} sees {shortest} of its {depth} hits a query on {evaluation.dataset}"
+            lines[f"{said}, as many as the shortest run there has"] = None
     return list(lines)
 
 

@@ -1,15 +1,18 @@
 """Numbers of finished evaluations, with their conditions, and the files with their runs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
 import polars as pl
 
-from beirnl.evaluation.measures import mean_of_parts, summarise
+from beirnl.evaluation.comparing import cut
+from beirnl.evaluation.measures import evaluate, mean_of_parts, summarise
 from beirnl.evaluation.records import Conditions, Record, RunFile
 from beirnl.graph import Evaluation, Node
 from beirnl.pipeline import Pipeline
+from beirnl.reporting import depths
+from beirnl.reporting.depths import Place
 from beirnl.specs import TranslationSpec
 from beirnl.stages.ann import check_recall, recall_of, recalls_of
 from beirnl.store.artifacts import Artifact
@@ -20,18 +23,28 @@ def _artifact(pipeline: Pipeline, node: Node) -> Artifact:
     return node.artifact(pipeline.workspace)
 
 
-def _per_query(pipeline: Pipeline, evaluation: Evaluation) -> pl.DataFrame:
+def _per_query(pipeline: Pipeline, evaluation: Evaluation, least: Mapping[Place, int]) -> pl.DataFrame:
+    """Values per query, those of deep measures from the run as deep as that of every system."""
     frame = pl.from_arrow(_artifact(pipeline, evaluation.node).read(0))
     assert isinstance(frame, pl.DataFrame)
-    return frame
+    depth = least[depths.place(evaluation)]
+    deeper = depths.deeper(pipeline, evaluation, depth)
+    if not deeper:
+        return frame
+    run = cut(_artifact(pipeline, evaluation.node.inputs["run"]).table(), depth)
+    values = evaluate(run, _artifact(pipeline, evaluation.qrels).table(), deeper)
+    joined = frame.join(values, on=["query_id", "measure"], how="left", maintain_order="left")
+    return joined.select("query_id", "measure", pl.coalesce("value_right", "value").alias("value"))
 
 
 def scores(pipeline: Pipeline, evaluations: Sequence[Evaluation]) -> pl.DataFrame | None:
-    """Values per query: columns dataset, language, system, query_id, measure, value."""
+    """Values per query: columns dataset, language, part, system, query_id, measure, value."""
+    least = depths.least(pipeline, evaluations)
     frames = [
-        _per_query(pipeline, e).select(
+        _per_query(pipeline, e, least).select(
             pl.lit(e.dataset).alias("dataset"),
             pl.lit(e.language).alias("language"),
+            pl.lit(e.part).alias("part"),
             pl.lit(e.system.name).alias("system"),
             pl.col("query_id") if not e.part else pl.concat_str(pl.lit(e.part + "/"), "query_id"),
             "measure",
@@ -48,11 +61,12 @@ def _identity(evaluation: Evaluation) -> tuple[str, str, str]:
 
 def records(pipeline: Pipeline, evaluations: Sequence[Evaluation]) -> Iterator[Record]:
     """One record per dataset, language, system and measure; a dataset in parts has the mean of its parts."""
+    least = depths.least(pipeline, evaluations)
     for identity, group in groupby(sorted(evaluations, key=_identity), key=_identity):
         members = list(group)
-        summaries = {e.part: _summary(pipeline, e) for e in members}
+        summaries = {e.part: _summary(pipeline, e, least) for e in members}
         expected = pipeline.graph.expected_parts.get(identity[0]) or ("",)
-        conditions = _conditions(pipeline, members)
+        shared = conditions(pipeline, members)
         for measure in summaries[members[0].part]["measure"]:
             rows = {part: _row(frame, measure) for part, frame in summaries.items()}
             yield Record(
@@ -66,7 +80,7 @@ def records(pipeline: Pipeline, evaluations: Sequence[Evaluation]) -> Iterator[R
                 value_with_relevant=mean_of_parts(
                     {part: row["mean_with_relevant"] for part, row in rows.items()}, expected
                 ),
-                conditions=conditions,
+                conditions=shared,
             )
 
 
@@ -74,11 +88,12 @@ def _row(frame: pl.DataFrame, measure: str) -> dict[str, Any]:
     return frame.filter(pl.col("measure") == measure).row(0, named=True)
 
 
-def _summary(pipeline: Pipeline, evaluation: Evaluation) -> pl.DataFrame:
-    return summarise(_per_query(pipeline, evaluation), _artifact(pipeline, evaluation.qrels).table())
+def _summary(pipeline: Pipeline, evaluation: Evaluation, least: Mapping[Place, int]) -> pl.DataFrame:
+    return summarise(_per_query(pipeline, evaluation, least), _artifact(pipeline, evaluation.qrels).table())
 
 
-def _conditions(pipeline: Pipeline, members: Sequence[Evaluation]) -> Conditions:
+def conditions(pipeline: Pipeline, members: Sequence[Evaluation]) -> Conditions:
+    """The conditions of a system's values on a dataset, of which these are the parts."""
     first = members[0]
     contents = [
         _artifact(pipeline, node).manifest.content for e in members for node in (e.corpus, e.queries, e.qrels)
@@ -87,10 +102,13 @@ def _conditions(pipeline: Pipeline, members: Sequence[Evaluation]) -> Conditions
         dataset_hash=digest(contents),
         self_matches="removed" if first.remove_self_matches else "kept",
         averaging="parts" if first.part else "queries",
+        profile=first.profile or None,
         versions=_artifact(pipeline, first.node).manifest.versions,
         **_search_conditions(first.node.inputs["run"]),
+        **_imported_conditions(pipeline, members),
         **_recall_conditions(pipeline, members),
         **_translation_conditions(first.corpus),
+        **_source_conditions(first.corpus),
     )
 
 
@@ -101,6 +119,15 @@ def first_translation(rows: Node) -> TranslationSpec | None:
         node = node.inputs.get("rows")
     spec = node.spec if node else None
     return spec if isinstance(spec, TranslationSpec) else None
+
+
+def _source_conditions(corpus: Node) -> dict[str, Any]:
+    """Where the documents were fetched from and at which revision; nothing for a folder of the user's."""
+    node: Node | None = corpus
+    while node and node.stage != "import-corpus":
+        node = node.inputs.get("rows") or node.inputs.get("corpus")
+    source = getattr(node.spec, "source", "") if node else ""
+    return {"dataset_source": source} if source else {}
 
 
 def _translation_conditions(corpus: Node) -> dict[str, Any]:
@@ -125,12 +152,16 @@ def _search_conditions(run: Node) -> dict[str, Any]:
         return _bm25_conditions(run)
     if run.stage == "fuse":
         return _fusion_conditions(run)
+    if run.stage == "import-run":
+        return {"search": "imported", "model": spec.model}
     model, search = _model_conditions(run)
     return {
         **search,
         "model": model.model.name,
         "source": model.model.source,
         "revision": model.model.revision,
+        "code": model.model.code or None,
+        "pooling": model.model.pooling or None,
         "dtype": model.dtype,
         "query_prompt": model.query_prompt or None,
         "document_prompt": model.document_prompt or None,
@@ -142,10 +173,12 @@ def _bm25_conditions(run: Node) -> dict[str, Any]:
     spec: Any = run.spec
     return {
         "search": "bm25",
-        "profile": spec.bm25.profile,
+        "fields": {"elasticsearch": "title, text", "flat": "one"}[spec.bm25.profile],
         "analyzer": spec.bm25.analyzer,
         "k1": spec.bm25.k1,
         "b": spec.bm25.b,
+        "tie_breaker": spec.bm25.tie_breaker if spec.bm25.profile == "elasticsearch" else None,
+        "statistics": spec.bm25.statistics,
         "document_shards": getattr(run.inputs["index"].spec, "shards", 1),
         "depth": spec.depth,
     }
@@ -198,6 +231,19 @@ def _recall_conditions(pipeline: Pipeline, members: Sequence[Evaluation]) -> dic
         "ann_recall_low": round(recall.low, 5),
         "ann_recall_high": round(recall.high, 5),
         "ann_recall_queries": recall.queries,
+    }
+
+
+def _imported_conditions(pipeline: Pipeline, members: Sequence[Evaluation]) -> dict[str, Any]:
+    """Which files an imported run is from, and how deep they go."""
+    runs = [e.node.inputs["run"] for e in members]
+    if runs[0].stage != "import-run":
+        return {}
+    specs: list[Any] = [run.spec for run in runs]
+    return {
+        "file": ", ".join(dict.fromkeys(spec.file.name for spec in specs)),
+        "file_sha256": digest([spec.sha256 for spec in specs]) if len(specs) > 1 else specs[0].sha256,
+        "depth": max(depths.depth(pipeline, member) for member in members),
     }
 
 

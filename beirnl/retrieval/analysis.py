@@ -65,6 +65,7 @@ class Facts(NamedTuple):
     apostrophe: str = ""
     elisions: tuple[str, ...] = ()
     lowercase: str = ""
+    words: str = ""
     overrides: Mapping[str, str] = MappingProxyType({})
 
 
@@ -89,6 +90,7 @@ class Analyzer:
         self._stop, self._overrides = _stopwords(facts.stopwords), facts.overrides
         self._strip = _APOSTROPHE[facts.apostrophe] if facts.apostrophe else _elision(facts.elisions)
         self._lower = _LOWER[facts.lowercase]
+        self._pattern = re.compile(facts.words) if facts.words else None
         stemmer = Stemmer(facts.stemmer, 0)
         self._stem: Callable[[Terms], Terms] = stemmer.stemWords
         if facts.adjustment:
@@ -132,6 +134,8 @@ class Analyzer:
 
     def _words(self, pieces: pa.LargeStringArray) -> tuple[np.ndarray, pa.LargeStringArray]:
         """The words of all pieces in order, and the number of the piece that each is from."""
+        if self._pattern:
+            return self._matches(self._pattern, pieces)
         core = pc.utf8_trim(pieces, _AROUND)
         plain = pc.and_(pc.match_substring_regex(core, _PLAIN), pc.less_equal(pc.utf8_length(core), MAX_WORD))
         others = pc.invert(plain)
@@ -141,6 +145,14 @@ class Analyzer:
         found = pa.array(list(chain.from_iterable(several)), pa.large_string())
         order = np.argsort(owners, kind="stable")
         return owners[order], pa.concat_arrays([core.filter(plain), found]).take(pa.array(order))
+
+    def _matches(
+        self, pattern: re.Pattern[str], pieces: pa.LargeStringArray
+    ) -> tuple[np.ndarray, pa.LargeStringArray]:
+        """What matches a pattern in the pieces in lower case, cut to the longest word that there may be."""
+        found = [[w[:MAX_WORD] for w in pattern.findall(piece.lower())] for piece in pieces.to_pylist()]
+        owners = np.repeat(np.arange(len(found)), list(map(len, found)))
+        return owners, pa.array(list(chain.from_iterable(found)), pa.large_string())
 
     def _stems(self, distinct: Terms) -> list[str | None]:
         """The term of each word, None where it is empty or a stop word."""
@@ -176,7 +188,7 @@ def for_language(language: str) -> str:
     for name, facts in ANALYZERS.items():
         if facts.language == language:
             return name
-    known = ", ".join(sorted(facts.language for facts in ANALYZERS.values()))
+    known = ", ".join(sorted(facts.language for facts in ANALYZERS.values() if facts.language))
     raise ConfigError(
         f"no analyzer is meant for language {language!r}", where="analyzer", remedy=f"use one of: {known}"
     )

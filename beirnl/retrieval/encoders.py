@@ -14,11 +14,11 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 
 from beirnl.errors import ConfigError, EngineError
-from beirnl.models.cache import model_path
 from beirnl.models.usem3 import UseM3, is_usem3
 from beirnl.retrieval.answers import check_finite, check_number, other_dtype
+from beirnl.retrieval.checkpoints import sentence_transformer, weights
 from beirnl.retrieval.languages import set_language
-from beirnl.retrieval.own_code import own_code
+from beirnl.retrieval.task_adapters import TaskAdapters
 from beirnl.retrieval.tokens import TOKENISED, Prepared, Tokens
 from beirnl.specs import EncoderSpec
 
@@ -62,7 +62,7 @@ def load_encoder(spec: EncoderSpec, *, device: str = "auto", threads: int | None
         PrerequisiteError: the model's weights are not there.
         ConfigError: the model cannot have this dtype, this many tokens or numbers, or this language.
     """
-    folder = model_path(spec.model)
+    folder = weights(spec.model)
     backend: _Backend
     if is_usem3(folder):
         if spec.dtype != "float32":
@@ -156,19 +156,10 @@ class _Numpy:
 
 
 class _SentenceTransformer:
-    """A model that sentence-transformers loads; its pooling and dense layers are those of its folder."""
+    """A model that sentence-transformers loads."""
 
     def __init__(self, spec: EncoderSpec, folder: Path, device: str, threads: int | None) -> None:
-        from sentence_transformers import SentenceTransformer
-
-        with own_code(spec.model):
-            self._model = SentenceTransformer(
-                str(folder),
-                device=torch_device(device, threads),
-                trust_remote_code=spec.model.trust_remote_code,
-                local_files_only=True,
-                model_kwargs={"dtype": spec.dtype},
-            ).eval()
+        self._model = sentence_transformer(spec.model, folder, torch_device(device, threads), spec.dtype)
         if spec.max_tokens:
             check_limit(self._model, spec.max_tokens, spec.model.name)
             self._model.max_seq_length = spec.max_tokens
@@ -178,7 +169,10 @@ class _SentenceTransformer:
         self.dimension = int(self._model.get_embedding_dimension() or 0)
         self.lengths = token_counter(self._model.tokenizer)
         self._prompts = prompts_of(spec)
-        self._options = {kind: _options(self._model, spec, kind) for kind in self._prompts}
+        self._tasks: dict[TextKind, str] = {"query": spec.query_task, "document": spec.document_task}
+        self._adapters = TaskAdapters.of(self._model, folder, self._tasks.values())
+        named = {} if self._adapters else self._tasks
+        self._options = {kind: _options(self._model, named.get(kind, ""), kind) for kind in self._prompts}
         self._tokens: dict[TextKind, Tokens | None] = {
             kind: Tokens.of(self._model, prompt, self.limit, self._options[kind])
             for kind, prompt in self._prompts.items()
@@ -209,6 +203,8 @@ class _SentenceTransformer:
 
     def _forward(self, items: Sequence[Any], kind: TextKind) -> Any:
         options = self._options[kind]
+        if self._adapters:
+            self._adapters.set(self._tasks[kind])
         if tokens := self._tokens[kind]:
             features = tokens.features(items)
         else:
@@ -218,10 +214,9 @@ class _SentenceTransformer:
         return self._model(moved, **options)
 
 
-def _options(model: Any, spec: EncoderSpec, kind: TextKind) -> dict[str, str]:
+def _options(model: Any, named: str, kind: TextKind) -> dict[str, str]:
     """Which task the text is for, if the model asks: by its own name (jina-v3), or as ``query`` and
     ``document`` where modules of sentence-transformers itself decide (asymmetric models)."""
-    named = {"query": spec.query_task, "document": spec.document_task}[kind]
     own = type(model[0]).__module__.startswith("sentence_transformers.")
     task = named or (kind if own else "")
     return {"task": task} if task else {}

@@ -18,7 +18,8 @@ def own_code(model: ModelRef) -> Iterator[None]:
     """Around the loading of a model.
 
     Raises:
-        ConfigError: the model needs code of its own, which the registry does not allow or does not pin.
+        ConfigError: the model needs code of its own, which the registry does not allow or does not pin; or
+            which fails with the library that is installed.
     """
     check_pinned(model)
     try:
@@ -27,6 +28,17 @@ def own_code(model: ModelRef) -> Iterator[None]:
         if "trust_remote_code" not in str(error):
             raise
         raise _not_allowed(model) from error
+    except (AttributeError, ImportError, TypeError) as error:
+        if not model.trust_remote_code:
+            raise
+        import transformers
+
+        raise ConfigError(
+            f"this model's own code fails with transformers {transformers.__version__} "
+            f"({type(error).__name__}: {error})",
+            where=model.name,
+            remedy="install what it asks for, or use a checkpoint that transformers reads without such code",
+        ) from error
 
 
 def check_pinned(model: ModelRef) -> None:
@@ -53,6 +65,54 @@ def check_allowed(model: ModelRef, folder: Path) -> None:
         raise _not_allowed(model)
 
 
+def check_code(model: ModelRef, folder: Path) -> None:
+    """Refuse a model whose code lies in another repository, which its own revision does not pin.
+
+    Args:
+        model: what is loaded.
+        folder: its files; where its entry names that repository, the code lies among them.
+
+    Raises:
+        ConfigError: names the repository.
+    """
+    for file in (folder / "config.json", folder / "tokenizer_config.json"):
+        for reference in _references((_json(file) or {}).get("auto_map")):
+            repository, elsewhere, _ = reference.partition("--")
+            if elsewhere and model.trust_remote_code:
+                raise ConfigError(
+                    f"this model runs code of {repository}, and no revision pins it",
+                    where=model.name,
+                    remedy=f'add code = "{repository}@COMMIT" to {_ENTRY}',
+                )
+
+
+def restore_buffers(model: Any) -> None:
+    """Give buffers that no checkpoint holds the values that the model's own code computes for them.
+
+    transformers 5 makes a model without memory first and leaves such buffers (positions, frequencies of
+    rotary embeddings) to a hook that only its own architectures have; in others they hold whatever was there.
+
+    Args:
+        model: a torch module that may hold models of transformers.
+    """
+    import torch
+    from transformers import PreTrainedModel
+    from transformers.initialization import no_init_weights
+
+    restored: set[int] = set()
+    for part in model.modules():
+        loaded = dict(part.named_non_persistent_buffers()) if isinstance(part, PreTrainedModel) else {}
+        if not type(part).__module__.startswith("transformers_modules.") or restored >= set(
+            map(id, loaded.values())
+        ):
+            continue
+        with torch.device("cpu"), no_init_weights():
+            computed = dict(type(part)(part.config).named_non_persistent_buffers())
+        for name, buffer in loaded.items():
+            buffer.copy_(computed[name])
+            restored.add(id(buffer))
+
+
 def needs_own_code(folder: Path) -> bool:
     """Whether a model's folder names modules that neither sentence-transformers nor transformers has."""
     listed = _json(folder / "modules.json") or []
@@ -68,6 +128,12 @@ def _is_known(model_type: Any) -> bool:
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
     return model_type in CONFIG_MAPPING_NAMES
+
+
+def _references(auto_map: Any) -> Iterator[str]:
+    """The classes that a configuration names: one, or (of tokenizers) a slow and a fast one, for each use."""
+    for named in (auto_map or {}).values() if isinstance(auto_map, dict) else ():
+        yield from (reference for reference in (named if isinstance(named, list) else [named]) if reference)
 
 
 def _json(path: Path) -> Any:

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from beirnl.errors import ConfigError
-from beirnl.models.cache import model_path
 from beirnl.retrieval.answers import check_finite, check_number, other_dtype
+from beirnl.retrieval.checkpoints import settings, weights
 from beirnl.retrieval.encoders import (
     Encoder,
     batches,
@@ -21,7 +21,7 @@ from beirnl.retrieval.encoders import (
     torch_device,
 )
 from beirnl.retrieval.late import LateReranker, LateSpec
-from beirnl.retrieval.own_code import own_code
+from beirnl.retrieval.own_code import own_code, restore_buffers
 from beirnl.specs import EncoderSpec, RerankerSpec
 
 _PAIRS_AT_ONCE = 1024  # handed to the tokenizer
@@ -115,7 +115,7 @@ class _CrossEncoder:
         from sentence_transformers import CrossEncoder
         from torch.nn import Identity
 
-        folder = model_path(spec.model)
+        folder = weights(spec.model)
         _check_head(folder, spec.model.name)
         self._spec = spec
         with own_code(spec.model):
@@ -123,10 +123,10 @@ class _CrossEncoder:
                 str(folder),
                 device=torch_device(device, threads),
                 activation_fn=Identity(),
-                trust_remote_code=spec.model.trust_remote_code,
-                local_files_only=True,
-                model_kwargs={"dtype": spec.dtype},
+                **settings(spec.model, spec.dtype),
             )
+        if spec.model.trust_remote_code:
+            restore_buffers(self._model)
         if spec.max_tokens:
             check_limit(self._model, spec.max_tokens, spec.model.name)
             self._model.max_seq_length = spec.max_tokens

@@ -4,7 +4,8 @@ corpus.jsonl ─ import-corpus ──┬─ TRANSLATION ─┬─ index ─ sear
 queries.jsonl ─ import-queries ┤               ├─ index-shards ─ search-shards ─┤                   │
 qrels/*.tsv ─ import-qrels ────┘               ├─ embed ┬─ search-exact ────────┤                   │
                                                │        └─ ann-index ─ search-ann                   │
-                                               ├─ embed-tokens ─ search-late ───┴───────────────────┘
+                                               ├─ embed-tokens ─ search-late ───┤                   │
+                               ├─ import-run ───────────────────┴───────────────────┘
                                                └─ evaluate, for the run of every system
 TRANSLATION: translate ─ lengths ─ check ─ repair (once for each engine of the ladder)
 parallel text: import-lines ─ TRANSLATION ─ quality
@@ -12,7 +13,7 @@ parallel text: import-lines ─ TRANSLATION ─ quality
 
 from typing import Any
 
-from beirnl.stages import ann, bm25, dense, fusion, imports, late, score, second
+from beirnl.stages import ann, bm25, dense, fusion, imports, late, runs, score, second
 from beirnl.stages import translate as text
 from beirnl.stages.base import Stage
 
@@ -34,6 +35,7 @@ STAGES: dict[str, Stage] = {
         Stage("import-lines", 1, imports.import_lines),
         Stage("import-queries", 1, imports.import_queries),
         Stage("import-qrels", 1, imports.import_qrels),
+        Stage("import-run", 1, runs.import_run, memory=("depth",)),
         Stage("translate", 2, text.translate, text.shards, **_ASKING),
         Stage("lengths", 1, text.measure_lengths, text.shards, reduce=text.learn_lengths),
         Stage("check", 3, text.check, text.shards),

@@ -18,11 +18,12 @@ from beirnl.store.parquet import read_table
 
 
 class CorpusSpec(Spec):
-    """A corpus file: known by its content, found at ``folder``."""
+    """A corpus: known by its content, found at ``folder``; ``source`` says where it was fetched from."""
 
     sha256: str
     shards: int
     folder: Path = Field(exclude=True)
+    source: str = Field(default="", exclude=True)
 
 
 class JudgedSpec(Spec):
@@ -32,6 +33,7 @@ class JudgedSpec(Spec):
     queries_sha256: str
     qrels_sha256: str
     folder: Path = Field(exclude=True)
+    source: str = Field(default="", exclude=True)
 
 
 class LinesSpec(Spec):
@@ -43,7 +45,7 @@ class LinesSpec(Spec):
 
 
 def import_corpus(unit: Unit) -> None:
-    """``corpus.jsonl`` into shards by content; one unit, a part per shard."""
+    """A corpus into shards by content; one unit, a part per shard."""
     spec = unit.task.spec
     assert isinstance(spec, CorpusSpec)
     path = beir.corpus_path(spec.folder)
@@ -56,11 +58,10 @@ def import_corpus(unit: Unit) -> None:
 
     partitioner = importing.Partitioner(spec.shards, write)
     empty = []
-    for row, record in enumerate(beir.read_records(path)):
-        partitioner.add(row, record)
-        unit.out.rows_in += 1
-        if importing.is_empty(record):
-            empty.append(record.id)
+    for batch in beir.read_batches(path):
+        partitioner.add(batch)
+        unit.out.rows_in += len(batch)
+        empty += importing.empty_ids(batch)
     partitioner.flush()
     if not unit.out.rows_in:
         raise DataError("holds no documents", where=path, remedy="check the dataset's path")
@@ -111,9 +112,8 @@ def import_qrels(unit: Unit) -> None:
     table = importing.read_judgements(beir.qrels_path(spec.folder, spec.split), queries)
     frame = pl.from_arrow(table)
     assert isinstance(frame, pl.DataFrame)
-    ids = (
-        pl.Series("id", shard["id"].to_pylist(), dtype=pl.String) for shard in unit.inputs["corpus"].tables()
-    )
+    corpus = unit.inputs["corpus"]
+    ids = (pl.Series(pl.from_arrow(shard["id"])) for shard in corpus.tables(["id"]))
     unit.out.rows_in = table.num_rows
     unit.out.warnings += importing.qrels_warnings(frame, ids)
     unit.out.write(table, QRELS)

@@ -119,7 +119,7 @@ def _passages(gathered: Artifact, ids: pa.Array) -> dict[str, str]:
         raise StoreError(
             f"the run names {len(missing)} documents that the corpus lacks, such as {min(missing)!r}",
             where=gathered.directory,
-            remedy="delete the folder of the run and run again",
+            remedy="mend the run's file if it was imported, else delete the folder of the run; run again",
         )
     return passages
 

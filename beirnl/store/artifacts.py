@@ -14,7 +14,7 @@ import shutil
 import socket
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -75,7 +75,7 @@ class _Format(BaseModel):
 
 
 class Manifest(BaseModel):
-    """The closing record of an artifact."""
+    """The closing record of an artifact; ``source`` is where imported rows were fetched from, or empty."""
 
     format: int = FORMAT
     stage: str
@@ -87,6 +87,7 @@ class Manifest(BaseModel):
     content: str
     receipts: tuple[Receipt, ...]
     reduced: Receipt | None = None
+    source: str = ""
 
 
 def receipt_name(unit: int) -> str:
@@ -161,14 +162,14 @@ class Artifact:
         verify(path, part.sha256, part.files)
         return path
 
-    def read(self, number: int) -> pa.Table:
-        """Part ``number`` as an Arrow table."""
-        return read_table(self.path(self.parts[number]))
+    def read(self, number: int, columns: Sequence[str] | None = None) -> pa.Table:
+        """Part ``number`` as an Arrow table, or some of its columns."""
+        return read_table(self.path(self.parts[number]), columns)
 
-    def tables(self) -> Iterator[pa.Table]:
-        """Every part in turn."""
+    def tables(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """Every part in turn, or some of its columns."""
         for number in range(len(self.parts)):
-            yield self.read(number)
+            yield self.read(number, columns)
 
     def table(self) -> pa.Table:
         """All parts as one table, or the reduction where there is one; for artifacts that are small."""

@@ -1,6 +1,7 @@
 """The analyzers emit what Lucene 9's DutchAnalyzer and EnglishAnalyzer emit."""
 
 import gzip
+import json
 import re
 from importlib.resources import files as files_of
 
@@ -148,14 +149,14 @@ def test_elisions_accents_and_stop_words_of_languages_with_another_stemmer():
 def test_every_stemmer_of_snowball_has_an_entry():
     import Stemmer
 
-    known = set(Stemmer.algorithms()) - {"dutch", "english"}  # Lucene has dutch_porter and porter
+    known = set(Stemmer.algorithms()) - {"dutch"}  # Lucene has dutch_porter
     assert {facts.stemmer for facts in ANALYZERS.values()} == known
     assert all(analyzer(name).terms("12345") == ["12345"] for name in ANALYZERS)
 
 
 def test_every_stop_list_belongs_to_an_analyzer():
     files = sorted(file.name for file in files_of("beirnl").joinpath("registry", "stopwords").iterdir())
-    assert files == sorted(facts.stopwords for facts in ANALYZERS.values() if facts.stopwords)
+    assert files == sorted({facts.stopwords for facts in ANALYZERS.values() if facts.stopwords})
     for name, facts in ANALYZERS.items():
         if facts.stopwords:
             # Words that stand in a list as the analyzer has them before it looks.
@@ -189,8 +190,25 @@ def test_memory_is_bounded(monkeypatch):
 
 
 def test_names():
-    assert [for_language(facts.language) for facts in ANALYZERS.values()] == list(ANALYZERS)
+    meant = {name: facts.language for name, facts in ANALYZERS.items() if facts.language}
+    assert list(map(for_language, meant.values())) == list(meant)
     with pytest.raises(ConfigError, match="did you mean 'dutch'"):
         analyzer("duch")
     with pytest.raises(ConfigError, match="language 'xx'"):
         for_language("xx")
+
+
+def test_the_analysis_of_bm25s():
+    """Words of two characters and more, of letters, digits and underscores; Porter's newer stemmer."""
+    from Stemmer import Stemmer
+
+    terms = analyzer("bm25s-english").terms("The X-ray's 3 fairly LIES: not T_1 café, run_time (DNA)!")
+    assert terms == ["ray", "fair", "lie", "t_1", "café", "run_tim", "dna"]
+    stop, stem = analyzer("english")._stop, Stemmer("english").stemWord
+    lines = shared("scifact", "corpus.jsonl").read_text("utf-8").splitlines()[:1000]
+    texts = [json.loads(line)["text"] for line in lines]
+    expected = [
+        [stem(word) for word in re.findall(r"(?u)\b\w\w+\b", text.lower()) if word not in stop]
+        for text in texts
+    ]
+    assert analyzer("bm25s-english").batch(texts) == expected

@@ -2,23 +2,50 @@
 
 import re
 
-import polars as pl
 import pytest
 from browser import browser
 
 from beirnl.evaluation.page import render, write_page
+from beirnl.evaluation.query_views import Document, QueryView, View
 from beirnl.evaluation.records import (
     Conditions,
     Example,
     Record,
     Report,
     RunFile,
+    Speed,
     Timing,
     Translations,
 )
 
 ATTACK = "<script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">"
 VALUES = {"BM25": 0.61, "E5": None, ATTACK: 0.7, "M3": 0.09}
+
+
+#: Three queries, two systems: A wins the first, B the third; E5 finds what BM25 does not.
+VIEW = View(
+    "scifact",
+    "nl",
+    ["R@5", "nDCG@10"],
+    ["BM25", ATTACK],
+    [100, 50],
+    40,
+    [[(0, 0, 40), (9, 8, 23), (8, 9, 23), (0, 0, 40)]] * 2,
+    [
+        QueryView("q2", "koffie?", [[1, 1], [0.25, 0.5]], [["d1"], ["d2", "d1"]], {"d1": 0}, {}, 0),
+        QueryView(
+            "q1",
+            f"thee {ATTACK}",
+            [[1, 0], [0.75, 0.25]],
+            [["d1", "d2"], []],
+            {"d1": 2, "d3": 1, "d4": 1},
+            {"d1": [1, 0], "d3": [0, 7], "d4": [0, 0]},
+            3,
+        ),
+        QueryView("q3", "", [[0, 0], [0, 0]], [[], []], {}, {}, 0),
+    ],
+    {f"d{n}": Document(f"d{n}", f"title {n} </script>", ATTACK) for n in range(1, 5)},
+)
 
 
 def _record(system, language, value):
@@ -30,17 +57,14 @@ def _record(system, language, value):
         measure="nDCG@10",
         value=value,
         queries=2,
+        low=value and value / 2,
+        high=value and value + 0.1,
         conditions=stated,
     )
 
 
 @pytest.fixture(scope="module")
 def report():
-    scores = pl.DataFrame(
-        [("scifact", "nl", "BM25", query, "nDCG@10", value) for query, value in (("1", 0.5), ("2", 0.72))],
-        schema=["dataset", "language", "system", "query_id", "measure", "value"],
-        orient="row",
-    )
     return Report(
         name=f"A report {ATTACK}",
         records=[_record(s, language, v) for s, v in VALUES.items() for language in ("en", "nl")],
@@ -51,16 +75,16 @@ def report():
         },
         warnings=[f"a warning {ATTACK}"],
         runs=[RunFile("scifact", "nl", "BM25", "runs/x.run.gz")],
-        scores=scores,
         notes=["a note"],
         timings=[Timing("translate", "scifact", 1234.5, 3)],
+        speeds=[Speed("scifact", "nl", system, 20.0, rate) for system, rate in (("BM25", 90.0), (ATTACK, 3))],
     )
 
 
 @pytest.fixture(scope="module")
 def address(report, tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "report.html"
-    write_page(path, report)
+    write_page(path, report, [VIEW])
     return path.as_uri()
 
 
@@ -78,8 +102,9 @@ def opened(page, address):
     return page
 
 
-COLUMN = "[...document.querySelector('table').tBodies[0].rows].map((row) => row.cells[{at}].innerText.trim())"
-HEAD = "document.querySelector('table th[data-column=\"{at}\"] button')"
+TABLE = "document.querySelector('#section1 ~ div table')"
+COLUMN = f"[...{TABLE}.tBodies[0].rows].map((row) => row.cells[{{at}}].innerText.trim())"
+HEAD = f"{TABLE}.querySelector('th[data-column=\"{{at}}\"] button')"
 
 
 def test_the_page_loads_without_errors_and_asks_for_nothing(opened, address):
@@ -102,7 +127,7 @@ def test_no_resource_from_elsewhere_is_named(opened, report):
 def test_untrusted_text_is_shown_not_run(opened):
     assert opened.evaluate("document.title") == f"A report {ATTACK}"
     assert opened.evaluate("document.querySelectorAll('img').length") == 0
-    assert opened.evaluate("document.querySelectorAll('script').length") == 1
+    assert opened.evaluate("document.querySelectorAll('script:not([type])').length") == 1
     assert opened.evaluate("document.body.innerText").count(ATTACK) >= 6
 
 
@@ -117,7 +142,7 @@ def test_cells_warnings_and_plots_are_there(opened):
     assert opened.evaluate(COLUMN.format(at=2)) == ["0.6100", "incomplete", "0.7000", "0.0900"]
     assert opened.evaluate("document.querySelectorAll('tbody strong').length") == 2
     assert opened.evaluate("document.querySelector('.warnings li').innerText").startswith("a warning")
-    assert opened.evaluate("document.querySelectorAll('figure svg').length") == 3
+    assert opened.evaluate("document.querySelectorAll('figure svg').length") == 5
     labels = opened.evaluate("[...document.querySelectorAll('[role=img]')].map((e) => e.ariaLabel)")
     assert "BM25, nl: 0.6100 (95% interval" in labels[0]
     assert opened.evaluate(
@@ -133,13 +158,11 @@ def test_pressing_a_head_sorts_numbers_downwards_then_upwards_with_gaps_last(ope
     assert opened.evaluate(COLUMN.format(at=2)) == ["0.0900", "0.6100", "0.7000", "incomplete"]
     opened.evaluate(HEAD.format(at=0) + ".click()")
     assert opened.evaluate(COLUMN.format(at=0)) == [ATTACK, "BM25", "E5", "M3"]
-    assert (
-        opened.evaluate("document.querySelectorAll('table')[0].querySelectorAll('[aria-sort]').length") == 1
-    )
+    assert opened.evaluate(f"{TABLE}.querySelectorAll('[aria-sort]').length") == 1
 
 
 def test_the_keyboard_reaches_and_presses_a_head(opened):
-    for _ in range(30):
+    for _ in range(40):
         opened.press("Tab")
         if opened.evaluate(f"document.activeElement === {HEAD.format(at=1)}"):
             break
@@ -149,9 +172,62 @@ def test_the_keyboard_reaches_and_presses_a_head(opened):
     assert opened.evaluate(COLUMN.format(at=1)) == ["0.7000", "0.6100", "0.0900", "incomplete"]
 
 
+QUERIES = "[...document.querySelectorAll('#per-query tbody tr')].map((row) => row.innerText.split('\\t'))"
+ARTICLE = "document.querySelector('#per-query article')"
+CHOOSE = "const s = document.querySelector('#per-query [name={name}]'); s.value = '{at}';"
+CHOOSE += "s.dispatchEvent(new Event('change'))"
+
+
+def test_queries_are_ordered_by_the_difference_of_the_two_systems(opened):
+    rows = opened.evaluate(QUERIES)
+    assert [row[0] for row in rows] == [f"thee {ATTACK}", "q3", "koffie?"]
+    assert rows[0][1:] == ["0.7500", "0.2500", "+0.5000"] and rows[2][3] == "-0.2500"
+    assert "A is better on 9, B on 8, and they are equal on 23 (nDCG@10)" in opened.evaluate(
+        "document.querySelector('#per-query [role=status]').innerText"
+    )
+    opened.evaluate(f"{{ {CHOOSE.format(name='a', at=1)} }}; {{ {CHOOSE.format(name='b', at=0)} }}")
+    assert [row[3] for row in opened.evaluate(QUERIES)] == ["+0.2500", "0.0000", "-0.5000"]
+    opened.evaluate(f"{{ {CHOOSE.format(name='measure', at=0)} }}")
+    assert sorted(row[3] for row in opened.evaluate(QUERIES)) == ["-1.0000", "0.0000", "0.0000"]
+
+
+def test_a_chosen_query_shows_what_both_found_and_what_neither_did(opened):
+    opened.evaluate("document.querySelector('#per-query tbody button').click()")
+    said = opened.evaluate(
+        f"[...{ARTICLE}.querySelectorAll('h3, h4, li strong, .label')].map((e) => e.innerText)"
+    )
+    assert said == [
+        f"thee {ATTACK}",
+        "A: BM25, nDCG@10 0.7500",
+        "title 1 </script>",
+        "✓ relevant (2)",
+        "title 2 </script>",
+        "not judged",
+        f"B: {ATTACK}, nDCG@10 0.2500",
+        "Relevant documents that neither found",
+        "title 4 </script>",
+        "✓ relevant (1)",
+    ]
+    whole = opened.evaluate(f"{ARTICLE}.innerText")
+    assert "first 100 of A or the first 50 of B" in whole and "3 further relevant documents" in whole
+    assert opened.evaluate("document.activeElement.tagName") == "H3"
+    assert opened.evaluate("document.title") == f"A report {ATTACK}" and opened.errors == []
+    opened.evaluate("document.querySelectorAll('#per-query tbody button')[2].click()")
+    assert opened.evaluate(f"[...{ARTICLE}.querySelectorAll('.irrelevant')].length") == 2
+    assert opened.evaluate("document.querySelectorAll('#per-query [aria-current]').length") == 1
+
+
+def test_the_form_has_labels_and_tables_have_captions(opened):
+    unlabelled = "[...document.querySelectorAll('select')].filter((e) => !e.labels[0]?.innerText).length"
+    assert opened.evaluate(unlabelled) == 0
+    bare = "[...document.querySelectorAll('table')].filter((e) => !e.caption?.innerText).length"
+    assert opened.evaluate(bare) == 0
+
+
 @pytest.mark.parametrize("width", [400, 1280])
 def test_the_page_is_no_wider_than_the_window(page, address, width):
     page.open(address, width=width)
+    page.evaluate("document.querySelector('#per-query tbody button').click()")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 

@@ -164,13 +164,15 @@ def random_documents(n, seed=1):
     ]
 
 
-def brute_force(columns, query, k1, b, tie_breaker):
+def brute_force(columns, query, k1, b, tie_breaker, statistics="lucene"):
     """Scores of all documents by the formula, in columns of fields, each a list of term lists."""
     fields = []
     for documents in columns:
         lengths = np.array([len(document) for document in documents])
-        present = np.count_nonzero(lengths)
-        norm = k1 * (1 - b + b * LENGTHS[norms(lengths)] / (lengths.sum() / present))
+        present, kept = np.count_nonzero(lengths), LENGTHS[norms(lengths)]
+        if statistics == "bm25s":
+            present, kept = len(lengths), lengths
+        norm = k1 * (1 - b + b * kept / (lengths.sum() / present))
         score = np.zeros(len(documents))
         for term in query:
             tf = np.array([document.count(term) for document in documents])
@@ -184,7 +186,8 @@ def best_by_brute_force(documents, spec, query, k):
     columns = [[title.split() for _, title, _ in documents], [text.split() for _, _, text in documents]]
     if spec.profile == "flat":
         columns = [[title + text for title, text in zip(*columns, strict=True)]]
-    scores = brute_force(columns, query.split(), spec.k1, spec.b, spec.tie_breaker).astype(np.float32)
+    scores = brute_force(columns, query.split(), spec.k1, spec.b, spec.tie_breaker, spec.statistics)
+    scores = scores.astype(np.float32)
     pairs = sorted(((s, d[0]) for s, d in zip(scores.tolist(), documents, strict=True) if s), reverse=True)[
         :k
     ]
@@ -202,6 +205,24 @@ def test_every_parameter_is_searched_exactly(make, profile, k1, b, tie_breaker):
         expected = best_by_brute_force(documents, spec, query, 30)
         assert found[0] == expected[0]
         assert found[1] == pytest.approx(expected[1], rel=1e-6)
+
+
+@pytest.mark.parametrize("profile", ["elasticsearch", "flat"])
+def test_statistics_of_all_documents_and_exact_lengths(make, profile):
+    """Long documents, whose norms say less than their length, and many without a term."""
+    rng = np.random.default_rng(3)
+    long = [(i, title, f"{text} " * int(rng.integers(1, 30))) for i, title, text in random_documents(600)]
+    documents = long + [(f"empty-{i}", "", "") for i in range(200)]
+    spec = Bm25Spec(analyzer="english", profile=profile, k1=1.5, statistics="bm25s")
+    index = make(documents, spec, n=3)
+    queries = ["1 2 3 5", "7 7 11", "250 299 1", "4"]
+    found = index.search(queries, 40)
+    for query, (ids, scores) in zip(queries, found, strict=True):
+        expected = best_by_brute_force(documents, spec, query, 40)
+        assert ids == expected[0]
+        assert scores == pytest.approx(expected[1], rel=1e-6)
+    other = make(documents, spec.model_copy(update={"statistics": "lucene"}), n=3).search(queries, 40)
+    assert [ids for ids, _ in other] != [ids for ids, _ in found]
 
 
 @pytest.mark.parametrize("k", [1, 5])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from beirnl.retrieval.bm25.margin import K1, B, idf, margin, saturation
+from beirnl.retrieval.bm25.margin import K1, B, idf, margin, saturation, saturation_of
 from beirnl.retrieval.bm25.stats import LENGTHS, SegmentStats, norms
 
 LONGEST = 1500
@@ -50,6 +50,12 @@ def test_no_exact_score_is_further_above_that_of_tantivy(k1, b, mean):
     exact = saturation(mean, k1, b)
     found = margin("text", segments(30), exact, LAST)
     assert (gains(exact) <= found * gains(saturation(30))).all()
+
+
+def test_no_exact_length_gains_more_than_its_norm():
+    lengths = np.arange(1, LONGEST + 1)
+    exact, kept = saturation_of(lengths, 30, 1.5, 0.75), saturation(30, 1.5, 0.75)[norms(lengths)]
+    assert (exact >= kept).all() and (exact > kept).any()
 
 
 def test_a_field_without_terms_has_no_margin():

@@ -46,6 +46,25 @@ def test_document_shards_give_the_run_of_one_index(folder, tmp_path, profile):
     assert not any(row["query_id"] == row["doc_id"] for row in expected.to_pylist())
 
 
+def test_searches_of_one_index_have_parameters_of_their_own(folder, tmp_path):
+    """Both in one run score as each does alone."""
+    systems = {"one": {"k1": 0.9, "b": 0.4}, "other": {"k1": 2.0, "b": 0.75}}
+    text = f'[[dataset]]\nname = "own"\npath = "{folder}"\n'
+    (tmp_path / "both").mkdir()
+    both = run(
+        experiment(tmp_path / "both", text + "".join(system("bm25", n, **s) for n, s in systems.items()))
+    )
+    assert len([node for node in both.graph.nodes.values() if node.stage == "index"]) == 1
+    found = {}
+    for name, settings in systems.items():
+        (tmp_path / name).mkdir()
+        alone = run(experiment(tmp_path / name, text + system("bm25", name, **settings)))
+        [node] = [e.node.inputs["run"] for e in both.graph.evaluations if e.system.name == name]
+        found[name] = node.artifact(both.workspace).table()
+        assert found[name].equals(artifact_of(alone, "search-bm25").table())
+    assert not found["one"].equals(found["other"])
+
+
 @pytest.mark.parametrize("change", ["missing", "other bytes"])
 def test_a_part_of_an_index_that_is_missing_or_has_another_checksum(folder, tmp_path, change):
     index = artifact_of(run_bm25(folder, tmp_path / "workspace"), "index")

@@ -6,8 +6,6 @@ import pytest
 from beir_folder import doc, query, write_beir
 
 from beirnl.datasets import beir
-from beirnl.datasets.hub_layout import is_hub_layout
-from beirnl.datasets.importing import count_lines
 from beirnl.errors import DataError
 from beirnl.store.keys import file_sha256
 
@@ -30,10 +28,10 @@ def folder(tmp_path):
 
 
 def test_files_of_a_table_follow_one_another(folder):
-    assert is_hub_layout(folder) and beir.locate(folder) == {"": folder}
+    assert beir.locate(folder) == {"": folder}
     path = beir.corpus_path(folder)
     assert list(beir.read_records(path)) == [(1, "a", "t", "one"), (2, "b", "", ""), (3, "c", "", "three")]
-    assert count_lines(path) == 3
+    assert beir.count_rows(path) == 3
     assert list(beir.read_records(beir.queries_path(folder))) == [(1, "q", "", "what")]
     assert list(beir.read_qrels(beir.qrels_path(folder, "test"))) == [(1, "q", "a", 1)]
 
@@ -64,7 +62,6 @@ def test_other_names_and_types_of_columns(tmp_path):
 
 def test_a_beir_folder_is_read_as_before(tmp_path):
     write_beir(tmp_path, [doc("1")], [query("q")], [("q", "1", 1)])
-    assert not is_hub_layout(tmp_path)
     path = beir.corpus_path(tmp_path)
     assert path.name == "corpus.jsonl" and beir.content_sha256(path, file_sha256) == file_sha256(path)
 

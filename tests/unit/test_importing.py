@@ -6,8 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beirnl.datasets.beir import Record
-from beirnl.datasets.importing import Partitioner, is_empty, read_queries, shard_count, shard_of, text_digest
+from beirnl.datasets.importing import (
+    Partitioner,
+    empty_ids,
+    is_empty,
+    read_queries,
+    shard_count,
+    shard_of,
+    text_digest,
+    text_digests,
+)
+from beirnl.datasets.rows import Record, batches
 from beirnl.errors import DataError
 
 
@@ -19,8 +28,8 @@ def test_every_row_lands_once_and_equal_texts_meet(texts, shards):
     partitioner = Partitioner(
         shards, lambda shard, table: written.setdefault(shard, []).extend(table.to_pylist())
     )
-    for row, (title, text) in enumerate(texts):
-        partitioner.add(row, Record(row + 1, f"d{row}", title, text))
+    for batch in batches(Record(n + 1, f"d{n}", *text) for n, text in enumerate(texts)):
+        partitioner.add(batch)
     partitioner.flush()
     rows = [row for part in written.values() for row in part]
     assert sorted(row["row"] for row in rows) == list(range(len(texts)))
@@ -30,6 +39,27 @@ def test_every_row_lands_once_and_equal_texts_meet(texts, shards):
         for row in part:
             places.setdefault((row["title"], row["text"]), set()).add(shard)
     assert all(len(found) == 1 for found in places.values())
+
+
+def one_batch(*records):
+    (batch,) = batches(records)
+    return batch
+
+
+@given(st.lists(st.tuples(st.text(max_size=4), st.text(max_size=4)), min_size=1, max_size=9))
+def test_digests_of_a_batch_are_those_of_its_documents(texts):
+    batch = one_batch(*(Record(1, "x", *text) for text in texts))
+    assert text_digests(batch["title"], batch["text"]).tolist() == [text_digest(*text) for text in texts]
+
+
+@given(
+    st.lists(
+        st.text(st.sampled_from(" \t\n\u00a0\u2003\x1c\x85a\u00e9\u65e5"), max_size=3), min_size=1, max_size=9
+    )
+)
+def test_empty_documents_of_a_batch(texts):
+    found = [Record(n, str(n), "", text) for n, text in enumerate(texts)]
+    assert empty_ids(one_batch(*found)) == [record.id for record in found if not record.text.strip()]
 
 
 @given(st.text(), st.text())
@@ -50,8 +80,9 @@ def test_the_number_of_shards_is_a_power_of_two(documents, shards):
 
 def test_one_id_with_two_texts_names_both_lines(tmp_path):
     partitioner = Partitioner(4, lambda shard, table: None)
-    for line, text in ((1, "a"), (2, "b"), (5, "c")):
-        partitioner.add(line, Record(line, "x" if text != "b" else "y", "", text))
+    lines = ((1, "x", "a"), (2, "y", "b"), (5, "x", "c"))
+    for line, name, text in lines:
+        partitioner.add(one_batch(Record(line, name, "", text)))
     partitioner.flush()
     with pytest.raises(DataError, match="'x' has two texts, in lines 1 and 5"):
         partitioner.duplicates(tmp_path)
@@ -60,7 +91,7 @@ def test_one_id_with_two_texts_names_both_lines(tmp_path):
 def test_one_id_with_one_text_is_reported():
     partitioner = Partitioner(4, lambda shard, table: None)
     for line in (1, 2):
-        partitioner.add(line, Record(line, "x", "t", "a"))
+        partitioner.add(one_batch(Record(line, "x", "t", "a")))
     partitioner.flush()
     assert partitioner.duplicates(Path("corpus.jsonl")) == ["x"]
 

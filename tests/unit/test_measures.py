@@ -1,9 +1,9 @@
 """Measures: rules that are easy to get wrong, one test each, and agreement with another implementation."""
 
 import math
+import random
 
 import ir_measures
-import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from beirnl import schema
-from beirnl.errors import ConfigError, DataError
+from beirnl.errors import ConfigError, DataError, PrerequisiteError
+from beirnl.evaluation import providers
 from beirnl.evaluation.measures import (
-    bootstrap_interval,
     evaluate,
     mean_of_parts,
     parse,
@@ -21,6 +21,7 @@ from beirnl.evaluation.measures import (
     summarise,
     without_relevant,
 )
+from beirnl.evaluation.names import reported
 
 
 def run_of(*rows):
@@ -70,9 +71,24 @@ def test_names_are_those_of_ir_measures(name, canonical, trec):
         ("ndcg_cut_10", "did you mean nDCG@10?"),
         ("recall@100", "did you mean R@100?"),
         ("R@0", "did you mean R@10?"),
+        ("map@7", "did you mean AP@7?"),
         ("P", "measure 'P' needs a cutoff; write P@10"),
         ("Rprec@5", "measure 'Rprec@5' takes no cutoff; write Rprec"),
         ("", "did you mean"),
+        ("r_cap@10", "did you mean R_cap@10?"),
+        ("holes@10", "did you mean hole@10?"),
+        ("judged@10", "did you mean Judged@10?"),
+        ("ERRR@10", "did you mean ERR@10?"),
+        ("R_cap", "measure 'R_cap' needs a cutoff; write R_cap@10"),
+        ("AP(rell=2)", "unsupported params found: ['rell']; its parameters are cutoff, judged_only, rel"),
+        ("AP(rel='x')", "invalid param rel='x'"),
+        ("AP(rel=2)@0", "has a cutoff below 1"),
+        (
+            "RBP",
+            "nothing computes measure 'RBP' in this form; its parameters are cutoff, p, rel; it needs rel",
+        ),
+        ("ERR", "it needs cutoff"),
+        ("alpha_nDCG@10", "needs judgements by subtopic"),
     ],
 )
 def test_an_unknown_name_is_answered_with_the_nearest(name, says):
@@ -83,6 +99,18 @@ def test_an_unknown_name_is_answered_with_the_nearest(name, says):
 
 def test_repeated_names_are_measured_once():
     assert [measure.name for measure in parse(["AP", "MAP", "P@5"])] == ["AP", "P@5"]
+
+
+def test_a_report_holds_no_numbers_of_documents():
+    assert [measure.name for measure in reported(["AP", "SetP"])] == ["AP", "SetP"]
+    with pytest.raises(ConfigError, match="'NumRet' is a number of queries or documents"):
+        reported(["nDCG@10", "NumRet"])
+
+
+def test_a_provider_that_is_not_installed_is_named(monkeypatch):
+    monkeypatch.setattr(ir_measures.gdeval, "_is_available", False)
+    with pytest.raises(PrerequisiteError, match="'ERR@5' needs gdeval, which is not installed; Install perl"):
+        parse(["ERR@5"])
 
 
 def test_a_judged_document_that_was_not_found_counts_in_the_denominator_of_recall():
@@ -247,10 +275,90 @@ def test_values_equal_the_definitions(labels, scores, cutoff):
     assert dict(found.select("measure", "value").rows()) == pytest.approx(expected, abs=1e-9)
 
 
-def test_the_bootstrap_interval_is_that_of_the_mean():
-    values = np.random.default_rng(7).uniform(size=2000)
-    low, high = bootstrap_interval(values)
-    half = 1.96 * values.std() / math.sqrt(len(values))
-    assert (low, high) == pytest.approx((values.mean() - half, values.mean() + half), abs=half / 5)
-    assert bootstrap_interval(values) == (low, high)
-    assert bootstrap_interval([0.5, 0.5]) == (0.5, 0.5)
+# ---- measures beyond trec_eval's own
+
+#: Labels of five documents, and the gains of a ranking of two of them and two without a label.
+GRADED = [("q", "a", 3), ("q", "b", 0), ("q", "c", 1), ("q", "d", 0), ("q", "e", 1)]
+RANKING = [("q", doc, 10.0 - rank) for rank, doc in enumerate(["c", "x", "a", "other"])]
+
+
+@pytest.mark.parametrize(
+    "name, expected",
+    [
+        ("R_cap@2", 1 / 2),
+        ("R_cap@10", 2 / 3),
+        ("R_cap@1", 1.0),
+        ("hole@2", 1 / 2),  # x; other has a label under another query
+        ("hole@10", 1 / 10),
+        ("Judged@2", 1 / 2),
+        ("Judged@10", 2 / 4),
+        ("Judged", 2 / 4),
+        ("SetP", 2 / 4),
+        ("SetR", 2 / 3),
+        ("SetF", 2 * (2 / 4) * (2 / 3) / (2 / 4 + 2 / 3)),
+        ("AP(rel=3)", 1 / 3),
+        ("R(rel=3)@2", 0.0),
+        ("ERR@10", 1 / 16 + (1 - 1 / 16) * (7 / 16) / 3),
+        ("nDCG(dcg='exp-log2')@10", (1 + 7 / 2) / (7 + 1 / math.log2(3) + 1 / 2)),
+        ("Accuracy", 1 - (0 + 1) / 2 / 2),
+        ("Success(rel=3)@2", 0.0),
+        ("IPrec@0.5", 2 / 3),
+    ],
+)
+def test_values_by_hand(name, expected):
+    scores = evaluate(run_of(*RANKING), qrels_of(*GRADED, ("p", "other", 1)), [name])
+    assert scores["measure"].to_list() == [name, name]
+    digits = 5e-6 if name.startswith(("ERR", "nDCG")) else 1e-12  # gdeval prints five
+    assert scores["value"].to_list() == [pytest.approx(expected, abs=digits), 0.0]  # p has no hits
+
+
+def test_rank_biased_precision_by_hand():
+    pytest.importorskip("cwl")
+    assert value(run_of(*RANKING), qrels_of(*GRADED), "RBP(rel=1)") == pytest.approx(0.2 * (1 + 0.8**2))
+    assert value(run_of(*RANKING), qrels_of(*GRADED), "RBP(p=0.5,rel=1)") == pytest.approx(0.5 * (1 + 0.5**2))
+
+
+def test_a_document_pooled_and_not_judged_is_left_out_by_inferred_precision_only():
+    run = run_of(*(("q", doc, 9.0 - rank) for rank, doc in enumerate(["pooled", "a", "b", "d", "other"])))
+    qrels = qrels_of(("q", "pooled", -1), ("q", "a", 1), ("q", "b", 0), ("q", "d", 1))
+    found = dict(evaluate(run, qrels, ["infAP", "AP"]).select("measure", "value").rows())
+    assert found["AP"] == pytest.approx((1 / 2 + 2 / 4) / 2)
+    # Yilmaz and Aslam 2006: 1/k + (k-1)/k x pooled above x relevant among the judged above, smoothed
+    assert found["infAP"] == pytest.approx((1 / 2 + 1 / 2 * 1 / 2 + 1 / 4 + 3 / 4 * 1 / 2) / 2, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ["Judged@1", "R_cap@1", "ERR@1", "SetP(rel=2)", "RR(rel=2)@1"])
+def test_ties_are_trec_evals_for_every_provider(name):
+    """The relevant document has the highest id among equals: it is first."""
+    run = run_of(("a b", "d 1", -1.0), ("a b", "d 2", -1.0), ("a b", "d 3", -1.0))
+    run = run.slice(0, 1) if name.startswith("SetP") else run
+    qrels = qrels_of(("a b", "d 3", 2), *([("a b", "d 1", 2)] if name.startswith("SetP") else []))
+    assert value(run, qrels, name) == pytest.approx(3 / 16 if name == "ERR@1" else 1.0)
+
+
+def test_accuracy_of_a_query_with_nothing_but_relevant_hits_is_an_error_in_words():
+    with pytest.raises(DataError, match="all hits of a query are relevant"):
+        value(run_of(("q", "a", 1.0)), qrels_of(*GRADED), "Accuracy")
+
+
+def test_a_cut_before_trec_eval_moves_no_value():
+    """Measures with a cutoff are computed from the top of a run, those without one from all of it."""
+    generator = random.Random(7)
+    rows = [(f"q{q}", f"d{d}", generator.choice([0.0, 0.5, 1.0])) for q in range(5) for d in range(40)]
+    qrels = qrels_of(
+        *((f"q{q}", f"d{d}", generator.choice([0, 1, 2])) for q in range(6) for d in range(0, 50, 3))
+    )
+    names = ["nDCG@10", "R@20", "P@5", "RR@10", "AP@10", "Success@1"]
+    generator.shuffle(rows)
+    cut = evaluate(run_of(*rows), qrels, names)
+    whole = evaluate(run_of(*rows), qrels, [*names, "AP"]).filter(pl.col("measure") != "AP")
+    assert cut.equals(whole)
+    assert cut["value"].n_unique() > 15
+
+
+def test_batches_of_hits_change_nothing(monkeypatch):
+    rows = [(f"q{q}", f"d{d}", float(d * q % 7)) for q in range(9) for d in range(q)]
+    qrels = qrels_of(*((f"q{q}", f"d{d}", d % 2) for q in range(9) for d in range(4)))
+    whole = evaluate(run_of(*rows), qrels, ["AP", "nDCG@3"])
+    monkeypatch.setattr(providers, "_BATCH", 5)
+    assert evaluate(run_of(*rows), qrels, ["AP", "nDCG@3"]).equals(whole)

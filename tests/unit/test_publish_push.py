@@ -2,12 +2,10 @@
 
 import base64
 import json
-import threading
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import huggingface_hub
 import pytest
+from hub_server import serving
 from huggingface_hub import constants
 from translated_set import translation
 from typer import Typer
@@ -27,7 +25,7 @@ class FakeHub:
         self.requests: list[tuple[str, str | None]] = []
         self.refuse = 0
 
-    def answer(self, method, path, body):
+    def answer(self, method, path, body, headers):
         if self.refuse:
             return self.refuse, {"error": "no right to write"}
         if path == "/api/repos/create":
@@ -69,38 +67,6 @@ class FakeHub:
                 files[value["path"]] = base64.b64decode(value["content"])
             elif operation["key"] == "deletedFile":
                 files.pop(value["path"])
-
-
-@contextmanager
-def serving(fake):
-    class Handler(BaseHTTPRequestHandler):
-        def respond(self):
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            fake.requests.append((f"{self.command} {self.path}", self.headers.get("Authorization")))
-            status, answer = fake.answer(self.command, self.path.partition("?")[0], body)
-            data = json.dumps(answer).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def do_GET(self):
-            self.respond()
-
-        def do_POST(self):
-            self.respond()
-
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from io import StringIO
 from pathlib import Path
 
 import jsonschema
-import polars as pl
 import pytest
 from pydantic import ValidationError
 from rich.console import Console
@@ -33,7 +32,8 @@ SCHEMA = Path(contract.__file__).with_name("report.schema.json")
 def record(
     system="BM25", dataset="scifact", measure="nDCG@10", value=0.5, language="nl", queries=300, **more
 ):
-    counts = {key: more.pop(key) for key in ("without_relevant", "value_with_relevant") if key in more}
+    stated_beside = Record.model_fields.keys() - {"conditions"}
+    counts = {key: more.pop(key) for key in stated_beside & more.keys()}
     stated = {"dataset_hash": f"hash-{dataset}", "search": "bm25", "self_matches": "removed", **more}
     return Record(
         dataset=dataset,
@@ -300,22 +300,10 @@ def test_plots_are_there_for_what_is_known_and_say_it_in_words(report):
     assert "copied 2.00%" in plots(report)[1].alt
 
 
-def test_intervals_are_drawn_only_where_the_scores_have_the_value_as_their_mean():
-    scores = pl.DataFrame(
-        {
-            "dataset": ["scifact"] * 4,
-            "language": ["nl"] * 4,
-            "system": ["BM25", "BM25", "E5", "E5"],
-            "query_id": ["1", "2", "1", "2"],
-            "measure": ["nDCG@10"] * 4,
-            "value": [0.4, 0.6, 0.4, 0.6],
-        }
-    )
-    [plot] = plots(Report("r", [record("BM25", value=0.5), record("E5", value=0.7)], scores=scores))
+def test_intervals_are_drawn_where_a_record_states_them():
+    [plot] = plots(Report("r", [record("BM25", value=0.5, low=0.4, high=0.6), record("E5", value=0.7)]))
     assert "BM25, nl: 0.5000 (95% interval 0.4000 to 0.6000)" in plot.alt
     assert plot.alt.endswith("E5, nl: 0.7000")
-    [plot] = plots(Report("r", [record("BM25", value=0.5, averaging="parts")], scores=scores))
-    assert "interval" not in plot.alt
 
 
 def test_plots_are_repeatable_and_names_are_text_not_markup():

@@ -77,23 +77,34 @@ class Forward(NamedTuple):
             rows: documents, shape ``(n,)``.
             numbers: the query's distinct terms, as places in ``terms``, ascending, shape ``(m,)``.
             weights: idf times the frequency in the query, float64, shape ``(m,)``.
-            saturation: ``k1 * (1 - b + b * length / mean length)`` by norm, float64, shape ``(256,)``.
+            saturation: ``k1 * (1 - b + b * length / mean length)`` of each document, float64, shape ``(n,)``.
 
         Returns:
             float64, shape ``(n,)``; 0 where no term occurs.
         """
-        starts = self.offsets[rows]
-        counts = self.offsets[rows + 1] - starts
-        ends = np.cumsum(counts)
-        at = np.repeat(starts - (ends - counts), counts)
-        at += np.arange(len(at))
+        at, ends = self._entries(rows)
         found = self.numbers[at]
         place = np.searchsorted(numbers[1:], found, side="right")
         hit = np.flatnonzero(numbers[place] == found)
         document = np.searchsorted(ends, hit, side="right")
         frequency = self.frequencies[at[hit]].astype(np.float64)
-        gain = weights[place[hit]] * (frequency / (frequency + saturation[self.norms[rows]][document]))
+        gain = weights[place[hit]] * (frequency / (frequency + saturation[document]))
         return np.bincount(document, gain, minlength=len(rows))
+
+    def lengths(self, rows: np.ndarray) -> np.ndarray:
+        """Terms of documents, with repetition: what a norm keeps four bits of; float64, shape ``(n,)``."""
+        at, ends = self._entries(rows)
+        document = np.repeat(np.arange(len(rows)), np.diff(ends, prepend=0))
+        return np.bincount(document, self.frequencies[at], minlength=len(rows))
+
+    def _entries(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Where the terms of documents are, one document after another, and where each of them ends."""
+        starts = self.offsets[rows]
+        counts = self.offsets[rows + 1] - starts
+        ends = np.cumsum(counts)
+        at = np.repeat(starts - (ends - counts), counts)
+        at += np.arange(len(at))
+        return at, ends
 
 
 def merge(parts: Sequence[Forward], out: Path, field: str) -> None:

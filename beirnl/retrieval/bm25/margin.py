@@ -21,7 +21,12 @@ _ULPS = 16
 
 def saturation(mean: float, k1: float = K1, b: float = B) -> np.ndarray:
     """What is added to a term's frequency under the fraction of BM25, by norm, float64 [256]."""
-    return np.asarray(k1 * (1 - b + b * LENGTHS / mean))
+    return saturation_of(LENGTHS, mean, k1, b)
+
+
+def saturation_of(lengths: np.ndarray, mean: float, k1: float, b: float) -> np.ndarray:
+    """What is added to a term's frequency under the fraction of BM25, by a document's length, float64 [n]."""
+    return np.asarray(k1 * (1 - b + b * lengths / mean))
 
 
 def idf(documents: int, frequency: int) -> float:
@@ -39,6 +44,7 @@ def margin(field: str, segments: Sequence[SegmentStats], exact: np.ndarray, long
     - A list's bound is the gain of an endless document of that one word. A norm's length is rounded down, so
       that a long document of one word can gain more.
     - Other parameters, or another mean, change a term's gain by ``(tf + a) / (tf + c)``, monotone in tf.
+    - Exact lengths are not less than those of norms, so that they only lower a score.
 
     Args:
         field: its name.

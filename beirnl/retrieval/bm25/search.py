@@ -58,10 +58,12 @@ class _Field:
     ) -> None:
         self.forward, self.name = forward, name
         self._tantivy = sum(segment.documents for segment in own.segments)
-        self.documents = whole.fields[name].documents
-        self._saturation = margin.saturation(whole.fields[name].mean, spec.k1, spec.b)
+        counted = whole.counted(name, spec)
+        self.documents = counted.documents
+        self._by_norm = margin.saturation(counted.mean, spec.k1, spec.b)
         longest = int(forward.norms.max(initial=0))
-        self._margin = margin.margin(name, own.segments, self._saturation, longest)
+        self._margin = margin.margin(name, own.segments, self._by_norm, longest)
+        self._spec, self._mean = spec, counted.mean
 
     def term(self, number: int, frequency: int) -> _Term:
         """What a search needs of a term that is in so many documents of the whole."""
@@ -73,7 +75,12 @@ class _Field:
         """Exact scores of documents, float64."""
         numbers = np.array([term.number for term in part.found])
         weights = np.array([n * term.weight for n, term in zip(part.repeated, part.found, strict=True)])
-        return self.forward.scores(rows, numbers, weights, self._saturation)
+        return self.forward.scores(rows, numbers, weights, self._saturation(rows))
+
+    def _saturation(self, rows: np.ndarray) -> np.ndarray:
+        if self._spec.statistics == "lucene":
+            return np.asarray(self._by_norm[self.forward.norms[rows]])
+        return margin.saturation_of(self.forward.lengths(rows), self._mean, self._spec.k1, self._spec.b)
 
 
 class _Way(NamedTuple):

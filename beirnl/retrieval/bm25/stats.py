@@ -106,6 +106,11 @@ class IndexStats(BaseModel):
             f"format {self.format}, profile {self.profile}, analyzer {self.analyzer} {self.analyzer_version}"
         )
 
+    def counted(self, field: str, spec: Bm25Spec) -> FieldStats:
+        """Statistics of a field as a search counts them: those of Lucene, or with all documents."""
+        own = self.fields[field]
+        return own if spec.statistics == "lucene" else FieldStats(documents=self.documents, tokens=own.tokens)
+
     def save(self, folder: Path) -> None:
         """Writes ``stats.json`` into the folder."""
         folder.joinpath("stats.json").write_text(self.model_dump_json(indent=1), "utf-8")

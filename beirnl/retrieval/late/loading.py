@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from beirnl.errors import ConfigError
-from beirnl.models.cache import model_path
-from beirnl.retrieval.own_code import own_code
+from beirnl.retrieval.checkpoints import settings, weights
+from beirnl.retrieval.own_code import own_code, restore_buffers
 from beirnl.specs import Dtype, ModelRef, Spec
 
 
@@ -40,25 +40,26 @@ def load(spec: LateSpec, device: str) -> Any:
     from sentence_transformers.base.modules import Normalize
     from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
 
-    folder = model_path(spec.model)
-    settings: dict[str, Any] = {
-        "device": device,
-        "trust_remote_code": spec.model.trust_remote_code,
-        "local_files_only": True,
-        "model_kwargs": {"dtype": spec.dtype},
-    }
+    folder = weights(spec.model)
+    options: dict[str, Any] = {"device": device, **settings(spec.model, spec.dtype)}
     with own_code(spec.model):
         if _is_bi_encoder(folder):
-            transformer = SentenceTransformer(str(folder), **settings)[0]
+            transformer = SentenceTransformer(str(folder), **options)[0]
             parts = [transformer, MultiVectorMask(), Normalize(module_input_name="token_embeddings")]
-            return MultiVectorEncoder(modules=parts, device=device)
+            return _whole(spec, MultiVectorEncoder(modules=parts, device=device))
         if not _has_projection(folder):
             raise ConfigError(
                 "this model was not trained for late interaction: it lacks the projection of token vectors",
                 where=spec.model.name,
                 remedy="use a ColBERT checkpoint, or a bi-encoder with modules.json",
             )
-        return MultiVectorEncoder(str(folder), **settings)
+        return _whole(spec, MultiVectorEncoder(str(folder), **options))
+
+
+def _whole(spec: LateSpec, model: Any) -> Any:
+    if spec.model.trust_remote_code:
+        restore_buffers(model)
+    return model
 
 
 def _json(path: Path) -> Any:

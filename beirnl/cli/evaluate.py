@@ -1,0 +1,112 @@
+"""The command that evaluates without an experiment file."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from beirnl.cli.app import app, console, progress_of_terminal
+from beirnl.errors import ConfigError
+
+if TYPE_CHECKING:
+    from beirnl.evaluation.records import Report
+
+Kind = Literal["bm25", "dense", "rerank", "late"]
+Shown = Literal["table", "markdown", "json"]
+
+
+@app.command()
+def evaluate(
+    model: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME|ORG/NAME|FOLDER", help="Of the registry, the hub, or a folder; or BM25."),
+    ] = None,
+    dataset: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME|FOLDER", help="Of the registry, or a folder in BEIR form."),
+    ] = None,
+    kind: Annotated[
+        Kind | None, typer.Option(help="How the models are used, if registry and checkpoint do not say it.")
+    ] = None,
+    first: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="What finds candidates for a reranker (BM25).")
+    ] = None,
+    run: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE", help="A run that was made elsewhere: TREC, JSON, Parquet."),
+    ] = None,
+    qrels: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Judgements for --run, in place of a dataset.")
+    ] = None,
+    profile: Annotated[str | None, typer.Option(metavar="paper|mteb", help="Whose conditions hold.")] = None,
+    measures: Annotated[
+        list[str] | None, typer.Option(metavar="NAME,...", help="As ir_measures calls them: nDCG@10,R@100.")
+    ] = None,
+    language: Annotated[str | None, typer.Option(metavar="CODE", help="Of a folder (en).")] = None,
+    split: Annotated[str | None, typer.Option(help="Of the judgements (test).")] = None,
+    depth: Annotated[int | None, typer.Option(min=1, help="Hits of a query (100).")] = None,
+    workspace: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where results are kept (in the user's cache).")
+    ] = None,
+    format: Annotated[Shown, typer.Option("--format", "-f", help="How to show it.")] = "table",
+    save: Annotated[
+        Path | None, typer.Option(metavar="EXP", help="Write the experiment file that says the same.")
+    ] = None,
+) -> None:
+    """Evaluate models on datasets without an experiment file; most options can be repeated.
+
+    `beirnl evaluate --model all-MiniLM-L6-v2 --model BM25 --dataset scifact` compares two;
+    `beirnl evaluate --model BAAI/bge-reranker-v2-m3 --dataset FOLDER` reranks BM25's first 100;
+    `beirnl evaluate --run mine.trec --dataset scifact` scores a run made elsewhere, and
+    `beirnl evaluate --run mine.trec --qrels test.tsv` needs no dataset.
+
+    A killed evaluation goes on where it stood, and what is done is not done again.
+    """
+    names = [name.strip() for text in measures or () for name in text.split(",") if name.strip()]
+    if qrels:
+        if model or dataset or not run:
+            raise ConfigError("--qrels goes with --run alone", remedy="leave out --model and --dataset")
+        from beirnl.reporting.scoring import score_files
+
+        _show(score_files([Path(path) for path in run], qrels, names), format)
+        return
+    from beirnl import quick
+    from beirnl.api import in_memory, named
+
+    asked = quick.tables(
+        model or (),
+        dataset or (),
+        kind=kind,
+        first=first,
+        runs=run or (),
+        profile=profile,
+        measures=names,
+        language=language,
+        split=split,
+        depth=depth,
+        workspace=workspace,
+    )
+    with named() as file:
+        experiment = in_memory(asked, file)
+        if save:
+            from beirnl.config.writing import to_toml
+
+            save.write_text(to_toml(asked), encoding="utf-8")
+        with progress_of_terminal() as progress:
+            from beirnl.api import carry_out
+
+            found = carry_out(experiment, progress)
+    _show(found.report, format)
+    print(f"report: {found.page}", file=sys.stdout if format == "table" else sys.stderr)
+
+
+def _show(report: "Report", format: Shown) -> None:
+    from beirnl.evaluation import records, text
+
+    if format == "table":
+        text.show(report, console())
+        return
+    for line in report.warnings if format == "json" else ():
+        print(f"warning: {line}", file=sys.stderr)
+    sys.stdout.write(records.to_json(report.records) if format == "json" else text.to_markdown(report))

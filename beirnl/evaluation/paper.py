@@ -1,0 +1,101 @@
+"""A report cut down to a table of the paper, or set beside what others have published."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from beirnl import registry
+from beirnl.errors import PrerequisiteError
+from beirnl.evaluation import back_translation
+from beirnl.evaluation.fact_tables import dataset_table, model_table
+from beirnl.evaluation.identity import original, systems
+from beirnl.evaluation.layout_tables import chosen, score_table
+from beirnl.evaluation.published import Figure, Key, comparison, figures
+from beirnl.evaluation.records import Report
+from beirnl.evaluation.tables import Table, condition_tables
+from beirnl.registry.layouts import Layout, Source, layout, source
+
+
+def compared(report: Report, sources: Sequence[str]) -> Report:
+    """A report that begins with a table of its differences from published figures.
+
+    Args:
+        report: of an experiment.
+        sources: names, ``paper`` or ``mteb``.
+
+    Raises:
+        ConfigError: no such source.
+        PrerequisiteError: none of them has published what the report holds.
+    """
+    found = [source(name) for name in sources]
+    published = {one.name: figures(one.files) for one in found}
+    table = comparison(report.records, systems(report.records), found, published)
+    if not table.rows:
+        raise PrerequisiteError(
+            f"nothing that is finished was published by {' or '.join(one.title for one in found)}",
+            remedy="evaluate their models on their datasets, under the registry's names",
+        )
+    return replace(report, tables=[*report.tables, table])
+
+
+def tabled(report: Report, name: str, sources: Sequence[str] = ()) -> Report:
+    """A report of one table alone, with the conditions of its values.
+
+    Args:
+        report: of an experiment.
+        name: of the table, see :func:`beirnl.registry.layouts.layout`.
+        sources: whose published figures are set beside ours.
+
+    Raises:
+        ConfigError: no such table, or no such source.
+        PrerequisiteError: nothing is known yet that it could show.
+    """
+    form = layout(name)
+    found = [source(one) for one in sources]
+    if form.form == "scores":
+        made = _scores(form, report, found)
+    elif form.form == "back-translation":
+        made = _back(report, found)
+    elif form.form == "datasets":
+        theirs = registry.published(form.published) if _is_paper(found) else []
+        made = [dataset_table(form, report.datasets, theirs)]
+    else:
+        made = [model_table(form, report.records)]
+    shown = [table for table in made if table.rows]
+    if not shown:
+        raise PrerequisiteError(f"there is nothing for table {name} yet", remedy="run the experiment")
+    return Report(f"{report.name}: table {name}", warnings=report.warnings, notes=report.notes, tables=shown)
+
+
+def _scores(form: Layout, report: Report, sources: Sequence[Source]) -> list[Table]:
+    published = _published(form, sources)
+    places = {
+        (name, dataset, row.language or form.language)
+        for row, name in chosen(form, report.records)
+        for dataset in form.datasets
+    }
+    used = [
+        record
+        for record in report.records
+        if (record.system, original(record.dataset), record.language) in places
+        and record.measure in form.measures
+    ]
+    made = [score_table(form, report.records, sources, published)]
+    if sources:
+        made.append(comparison(used, systems(report.records), sources, published))
+    return [*made, *condition_tables(used)]
+
+
+def _published(form: Layout, sources: Sequence[Source]) -> Mapping[str, Mapping[Key, Figure]]:
+    """Figures by source; those that were printed in the same table come first."""
+    return {one.name: figures(sorted(one.files, key=lambda file: file != form.published)) for one in sources}
+
+
+def _back(report: Report, sources: Sequence[Source]) -> list[Table]:
+    if report.back_translation is None:
+        return []
+    made = back_translation.tables(report.back_translation)
+    return made if _is_paper(sources) else made[:2]
+
+
+def _is_paper(sources: Sequence[Source]) -> bool:
+    return any(one.name == "paper" for one in sources)

@@ -1,0 +1,82 @@
+"""The stage that imports a run which was made elsewhere."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+from pydantic import Field
+
+from beirnl.datasets.importing import examples
+from beirnl.errors import DataError
+from beirnl.schema import RUN
+from beirnl.stages.base import Unit
+from beirnl.stages.searching import SearchSpec
+
+
+class RunFileSpec(SearchSpec):
+    """A run that was made elsewhere: known by its content, found at ``file``; ``model`` is what made it."""
+
+    sha256: str
+    file: Path = Field(exclude=True)
+    model: str | None = Field(default=None, exclude=True)
+
+
+def import_run(unit: Unit) -> None:
+    """A run that was made elsewhere, as searches leave theirs: checked, without self-matches, cut."""
+    from beirnl.evaluation import runs
+    from beirnl.retrieval.topk import merge_runs
+
+    spec = unit.task.spec
+    assert isinstance(spec, RunFileSpec)
+    found = runs.read(spec.file)
+    ids = (shard["id"] for shard in unit.inputs["corpus"].tables())
+    run, warnings = matched(found, unit.inputs["queries"].table()["id"], ids, spec.file)
+    run = merge_runs([run], spec.depth, remove_self=spec.remove_self_matches)
+    unit.out.rows_in = found.num_rows
+    unit.out.warnings += warnings
+    unit.out.count("depth", runs.depth(run))
+    unit.out.write(run, RUN)
+
+
+def matched(
+    run: pa.Table, queries: pa.ChunkedArray, corpus: Iterable[pa.ChunkedArray] | None, path: Path
+) -> tuple[pa.Table, list[str]]:
+    """The part of a run that belongs to a dataset, and what a reader must know.
+
+    Documents that the corpus lacks stay: they take the ranks that the file gives them, as in trec_eval.
+
+    Args:
+        run: as :func:`beirnl.evaluation.runs.read` returns it.
+        queries: ids of the dataset's judged queries.
+        corpus: ids of its documents, in pieces; None: not known.
+        path: the file, for errors and warnings.
+
+    Returns:
+        The run of the dataset's queries, and warnings.
+
+    Raises:
+        DataError: no query is the dataset's.
+    """
+    frame, wanted = pl.DataFrame(pl.from_arrow(run)), pl.Series(pl.from_arrow(queries))
+    found = frame["query_id"].unique(maintain_order=True)
+    foreign = found.filter(~found.is_in(wanted.implode())).to_list()
+    missing = wanted.filter(~wanted.is_in(found.implode())).to_list()
+    if len(foreign) == len(found):
+        raise DataError(
+            f"none of its {len(found)} queries ({examples(foreign)}) is one of the {len(wanted)} of the "
+            f"dataset ({examples(wanted.to_list())})",
+            where=path,
+            remedy="give the run of this dataset and split",
+        )
+    kept = frame.filter(pl.col("query_id").is_in(wanted.implode()))
+    left = set(kept["doc_id"].unique().to_list()) if corpus is not None else set()
+    for ids in corpus or ():
+        left.difference_update(ids.to_pylist())
+    told = [
+        (missing, f"queries of {len(wanted)} are missing and count 0"),
+        (foreign, "queries are not judged in the dataset, and are left out"),
+        (sorted(left), "documents are not in the corpus; they keep their ranks"),
+    ]
+    warnings = [f"{path.name}: {len(ids)} {what}: {examples(ids)}" for ids, what in told if ids]
+    return kept.to_arrow().cast(RUN), warnings
