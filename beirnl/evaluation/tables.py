@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from beirnl.errors import DataError
-from beirnl.evaluation.records import Example, Record, Report
+from beirnl.evaluation.records import Record, Report
 
 T = TypeVar("T")
 
@@ -17,8 +17,6 @@ NOT_BELOW, DAGGER = "=", "†"
 NOT_BELOW_TEXT = (
     "not significantly below the best of its column (paired randomisation test, Holm's correction)"
 )
-_LONGEST_TEXT = 600
-_EXAMPLES = 3
 
 
 class Cell(NamedTuple):
@@ -80,7 +78,6 @@ def tables(report: Report) -> list[Table]:
         *report.tables,
         *score_tables(report.records),
         *condition_tables(report.records),
-        *_translations(report),
         *_more(report),
         *_timings(report),
         *_runs(report),
@@ -92,8 +89,8 @@ def score_tables(records: Sequence[Record]) -> list[Table]:
     """One table for each set of measures: systems by dataset and language, best value of a column marked."""
     values = _index(records)
     sets: dict[tuple[str, ...], list[Place]] = {}
-    for place in _unique((record.dataset, record.language) for record in records):
-        measures = _unique(record.measure for record in records if (record.dataset, record.language) == place)
+    for place in unique((record.dataset, record.language) for record in records):
+        measures = unique(record.measure for record in records if (record.dataset, record.language) == place)
         sets.setdefault(tuple(measures), []).append(place)
     return [_score_table(values, places, measures) for measures, places in sets.items()]
 
@@ -116,9 +113,9 @@ def _score_table(
     values: Mapping[tuple[str, Place, str], Record], places: Sequence[Place], measures: Sequence[str]
 ) -> Table:
     shown = {key: record for key, record in values.items() if key[1] in places}
-    systems = _unique(system for system, _, _ in shown)
+    systems = unique(system for system, _, _ in shown)
     notes = _differences(shown.values())
-    letters = {text: _letter(number) for number, text in enumerate(_unique(notes.values()))}
+    letters = {text: _letter(number) for number, text in enumerate(unique(notes.values()))}
     best = {
         (place, measure): max(
             (_printed(record.value) for key, record in shown.items() if key[1:] == (place, measure)),
@@ -197,7 +194,7 @@ def _differences(records: Iterable[Record]) -> dict[tuple[str, Place], str]:
         column[record.system] = {k: v for k, v in conditions(record).items() if k not in _IDENTITY}
     found = {}
     for place, column in columns.items():
-        names = _unique(name for items in column.values() for name in items)
+        names = unique(name for items in column.values() for name in items)
         differing = {n for n in names if len({items.get(n) for items in column.values()}) > 1}
         for system, items in column.items():
             text = "; ".join(f"{name} {value}" for name, value in items.items() if name in differing)
@@ -218,7 +215,7 @@ def condition_tables(records: Sequence[Record]) -> list[Table]:
     """Conditions where they belong: those equal everywhere, of a system, of a dataset, of a single run."""
     if not records:
         return []
-    names = _unique(name for record in records for name in conditions(record))
+    names = unique(name for record in records for name in conditions(record))
     left = {name for name in names if len(_values(records, name)) > 1}
     everywhere = [[Cell(name), Cell(_values(records, name)[0])] for name in names if name not in left]
     made = [
@@ -256,77 +253,21 @@ _GROUPINGS: Mapping[str, tuple[str, ...]] = {
 
 
 def _values(records: Iterable[Record], name: str) -> list[str]:
-    return _unique(conditions(record).get(name, _NONE) for record in records)
-
-
-def _translations(report: Report) -> list[Table]:
-    statuses = _unique(["ok", *(status for made in report.translations.values() for status in made.counts)])
-    rows = []
-    for dataset, made in report.translations.items():
-        total = sum(made.counts.values())
-        counts = [_number(made.counts.get(status, 0)) for status in statuses]
-        share = made.counts.get("ok", 0) / total if total else 0.0
-        rows.append([Cell(dataset), _number(total), Cell(f"{share:.2%}", share), *counts])
-    columns = [Column("dataset"), Column("rows"), Column("share ok"), *map(Column, statuses)]
-    caption = "Rows by the verdict of the checks; a row that failed is kept with its reason, none is dropped."
-    examples = [
-        [Cell(dataset), Cell(example.status), *(Cell(_cut(text)) for text in example[1:])]
-        for dataset, made in report.translations.items()
-        for example in _few(made.examples)
-    ]
-    heads = [Column(name) for name in ("dataset", "status", "source", "first answer", "kept")]
-    said = (
-        f"Up to {_EXAMPLES} for each status. First answer: what the model said before any repair. Kept: what "
-        "stands in the result, which is the source where no answer was good enough."
-    )
-    return [
-        Table("Translation", "Rows by status", caption, columns, rows),
-        _repairs(report),
-        Table("Translation", "Examples", said, heads, examples),
-    ]
-
-
-def _repairs(report: Report) -> Table:
-    """Rows that the first answer left with a fault, and the rungs that mended some of them."""
-    made = {name: one for name, one in report.translations.items() if one.rungs}
-    rungs = _unique(rung for one in made.values() for rung in one.rungs)
-    rows = [
-        [
-            Cell(name),
-            *(_number(sum(counts.values()) - counts.get("ok", 0)) for counts in (one.first, one.counts)),
-            *(_number(one.rungs.get(rung, 0)) for rung in rungs),
-        ]
-        for name, one in made.items()
-    ]
-    columns = [Column("dataset"), Column("not ok at first"), Column("in the end"), *map(Column, rungs)]
-    caption = "Rows whose text came from a rung of the repair ladder: a better attempt than the first answer."
-    return Table("Translation", "Repair", caption, columns, rows)
+    return unique(conditions(record).get(name, _NONE) for record in records)
 
 
 def _more(report: Report) -> list[Table]:
-    """What has a module of its own: uncertainty, quality against references, translation there and back."""
-    from beirnl.evaluation import back_translation, quality, uncertainty_tables
+    """What has a module of its own: how translations went, uncertainty, quality, back-translation."""
+    from beirnl.evaluation import back_translation, quality, translation_tables, uncertainty_tables
 
-    made = uncertainty_tables.tables(report)
+    made = [*translation_tables.tables(report), *uncertainty_tables.tables(report)]
     made += [quality.table(report.quality)] if report.quality else []
     return made + (back_translation.tables(report.back_translation) if report.back_translation else [])
 
 
-def _few(examples: Iterable[Example]) -> list[Example]:
-    """The first examples of each status."""
-    by_status: dict[str, list[Example]] = {}
-    for example in examples:
-        by_status.setdefault(example.status, []).append(example)
-    return [example for same in by_status.values() for example in same[:_EXAMPLES]]
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 1] + "…"
-
-
 def _timings(report: Report) -> list[Table]:
     rows = [
-        [Cell(t.stage), Cell(t.dataset), Cell(f"{t.seconds:,.1f}", t.seconds), _number(t.units)]
+        [Cell(t.stage), Cell(t.dataset), Cell(f"{t.seconds:,.1f}", t.seconds), number(t.units)]
         for t in report.timings
     ]
     columns = [Column("stage"), Column("dataset"), Column("seconds"), Column("units")]
@@ -340,11 +281,13 @@ def _runs(report: Report) -> list[Table]:
     return [Table("Run files", "Rankings in TREC's format", "", columns, rows)]
 
 
-def _number(value: int) -> Cell:
+def number(value: int) -> Cell:
+    """A cell with a count."""
     return Cell(f"{value:,}", value)
 
 
-def _unique(items: Iterable[T]) -> list[T]:
+def unique(items: Iterable[T]) -> list[T]:
+    """Items without repetitions, in order of first appearance."""
     return list(dict.fromkeys(items))
 
 
