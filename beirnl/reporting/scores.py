@@ -46,7 +46,9 @@ def scores(pipeline: Pipeline, evaluations: Sequence[Evaluation]) -> pl.DataFram
             pl.lit(e.language).alias("language"),
             pl.lit(e.part).alias("part"),
             pl.lit(e.system.name).alias("system"),
-            pl.col("query_id") if not e.part else pl.concat_str(pl.lit(e.part + "/"), "query_id"),
+            pl.col("query_id")
+            if not e.part
+            else pl.concat_str(pl.lit(e.part + "/"), "query_id").alias("query_id"),
             "measure",
             "value",
         )

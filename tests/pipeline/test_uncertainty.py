@@ -76,3 +76,18 @@ def test_the_command_shows_all_pairs(ran):
     }
     shown = beirnl("report", path, "--pairs", "--format", "markdown").stdout
     assert "All pairs: AP on own (en)" in shown
+
+
+def test_a_dataset_in_parts_is_resampled_inside_them(tmp_path):
+    """One part where nothing is found beside one where all is: no variation inside means no width."""
+    for part, right in (("found", 0), ("missed", 1)):
+        corpus = [doc(f"{word}-{at}", word if at == 0 else "other") for word in WORDS for at in range(2)]
+        relevant = [(f"q{n}", f"{word}-{right}", 1) for n, word in enumerate(WORDS)]
+        write_beir(
+            tmp_path / "set" / part, corpus, [query(f"q{n}", w) for n, w in enumerate(WORDS)], relevant
+        )
+    settings = '[evaluation]\nmeasures = ["P@1"]\nbootstrap = 100\nrandomisation = 99\n'
+    path = experiment(tmp_path, dataset(tmp_path / "set") + BM25 + settings)
+    [record] = gather(run(path)).records
+    assert (record.low, record.value, record.high) == (0.5, 0.5, 0.5)
+    assert record.queries == 12
