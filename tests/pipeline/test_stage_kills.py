@@ -27,6 +27,7 @@ def write(folder, place):
         system("dense", "ann", model=bi, search="ann"),
         system("late", "late", model=bi),
         system("rerank", "second", model=cross, first="bm25", depth=4),
+        system("run", "imported", path=place / "imported.trec"),
         system("fusion", "fused", of=["bm25", "dense"]),
         "[runtime]\nthreads = 1\n",
     ]
@@ -38,6 +39,7 @@ def whole(tmp_path_factory):
     """What an undisturbed run gives."""
     place = tmp_path_factory.mktemp("kills")
     write_set(place / "set", 30, 6)
+    (place / "imported.trec").write_text("q0 Q0 d1 1 2.5 elsewhere\nq1 Q0 d0 1 1.5 elsewhere\n")
     bi_encoder(place / "bi", 32, 1)
     cross_encoder(place / "cross", 32, 1)
     scene = write(place / "whole", place)

@@ -30,13 +30,14 @@ BASE: dict[str, Any] = {
         {"kind": "rerank", "name": "r", "model": "m", "first": "s"},
         {"kind": "late", "name": "l", "model": "m", "first": "s"},
         {"kind": "fusion", "name": "f", "of": ["s", "d"]},
+        {"kind": "run", "name": "u", "path": "u.trec"},
     ],
     "evaluation": {},
     "runtime": {},
 }
 #: Fields whose zero, or whose empty text, means something.
 ZERO = {"input", "output", "temperature", "gpus", "retries", "min_words"}
-ZERO |= {"k1", "b", "k", "tie_breaker", "min_recall"}
+ZERO |= {"k1", "b", "k", "tie_breaker", "min_recall", "seed"}
 EMPTY = {"api_key_env", "query_prompt", "document_prompt"}
 FREE = {"notes"}  # text of any kind
 
@@ -52,7 +53,7 @@ def fields(model: type[Section], place: Place = ()) -> typing.Iterator[tuple[Pla
                 yield from fields(kind, (*here, number))
         elif inner := table(info.annotation):
             yield from fields(inner, (*here, 0) if name in LIST else here)
-        elif name not in ("file", "kind"):
+        elif name not in ("file", "kind") and here != ("model",):  # entries have tests of their own
             yield here, name, info
 
 

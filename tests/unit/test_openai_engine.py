@@ -311,7 +311,7 @@ def test_a_server_that_goes_away_ends_every_call(load):
     with FaultServer(latency=0.05) as server:
         engine = load(server, retries=1)
         with ThreadPoolExecutor(3) as pool:
-            work = [chats(*(f"{name} {n}" for n in range(200))) for name in ("a", "b", "c")]
+            work = [chats(*(f"{name} {n}" for n in range(3000))) for name in ("a", "b", "c")]
             calls = [pool.submit(in_order, engine, requests) for requests in work]
             while server.counts.prompts.total() < 100:
                 time.sleep(0.01)

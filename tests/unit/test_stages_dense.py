@@ -214,12 +214,9 @@ def _forgetful(search):
     """A search that leaves every third document out."""
 
     def forgetful(self, queries, depth, **settings):
-        top = search(self, queries, depth, **settings)
-        rows, ranks, scores = top.hits()
-        kept = ranks % 3 > 0
-        left = type(top)(len(queries), depth)
-        left.add(rows[kept], ranks[kept], scores[kept])
-        return left
+        found = search(self, queries, depth, **settings)
+        kept = found[1] % 3 > 0
+        return tuple(column[kept] for column in found)
 
     return forgetful
 
