@@ -110,17 +110,17 @@ class TopHits:
             DataError: a score is NaN.
         """
         keys = _keys(scores, ranks)
-        order = np.lexsort((~keys, queries))  # ~ descends and cannot overflow
-        queries, keys = queries[order], keys[order]
         begins = np.flatnonzero(np.diff(queries, prepend=-1))
-        place = np.arange(len(queries)) - np.repeat(begins, np.diff(begins, append=len(queries)))
-        kept = place < self.k
-        queries, keys, place = queries[kept], keys[kept], place[kept]
-        rows = np.unique(queries)
-        if not len(rows):
+        counts = np.diff(begins, append=len(queries))
+        rows, place = queries[begins], np.arange(len(queries)) - np.repeat(begins, counts)
+        if counts.max(initial=0) > self.k:
+            keys = keys[np.lexsort((~keys, queries))]  # ~ descends and cannot overflow
+            kept = place < self.k
+            keys, place, counts = keys[kept], place[kept], np.minimum(counts, self.k)
+        if not len(keys):
             return
-        fresh = np.full((len(rows), int(place.max()) + 1), _NO_HIT, np.int64)
-        fresh[np.searchsorted(rows, queries), place] = keys
+        fresh = np.full((len(rows), int(counts.max())), _NO_HIT, np.int64)
+        fresh[np.repeat(np.arange(len(rows)), counts), place] = keys
         both = np.concatenate([self._keys[rows], fresh], axis=1)
         both.sort(axis=1)
         self._keys[rows] = both[:, -self.k :]
