@@ -16,6 +16,7 @@ The command line prints the line and exits with 2; ``--debug`` shows the traceba
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+_MOST = 30  # so many are listed where none is near
 _FEW = 8  # so many valid names are listed also where one of them is near
 
 
@@ -78,6 +79,8 @@ class StageError(BeirnlError):
 def nearest(name: str, valid: Iterable[str]) -> str:
     """The remedy for a name that does not exist: the valid one next to it; all, if none is or they are few.
 
+    Of very many, the first stand for all.
+
     Args:
         name: what the user wrote.
         valid: the names that exist.
@@ -89,6 +92,7 @@ def nearest(name: str, valid: Iterable[str]) -> str:
     by_lower = {candidate.lower(): candidate for candidate in names}
     close = get_close_matches(name.lower(), by_lower, 1, 0.5)
     if not close:
-        return f"use one of: {listed}"
+        more = f", ... ({len(names)} in all)" if len(names) > _MOST else ""
+        return f"use one of: {', '.join(names[:_MOST])}{more}"
     meant = f"did you mean {by_lower[close[0]]!r}?"
     return meant if not 1 < len(names) <= _FEW else f"{meant} (there are: {listed})"

@@ -81,7 +81,7 @@ def _write(dataset: Any, folder: Path, name: str) -> None:
     ]
     try:
         for what, schema, rows in tables:
-            _write_table(made / _FILES[what], schema, _said(rows(), name))
+            _write_table(made / _FILES[what], schema, _said(rows, name))
         made.rename(folder)
     finally:
         shutil.rmtree(made, ignore_errors=True)
@@ -95,10 +95,10 @@ def _document(doc: Any) -> tuple[str, str, str]:
     return doc.doc_id, str(getattr(doc, "title", "") or ""), text
 
 
-def _said(rows: Iterable[_Row], name: str) -> Iterator[_Row]:
+def _said(rows: Callable[[], Iterable[_Row]], name: str) -> Iterator[_Row]:
     """Rows; what stops ir_datasets from giving them, as one line."""
     try:
-        yield from rows
+        yield from rows()  # some collections fetch as soon as they are asked, others with the first row
     except (OSError, RuntimeError, ImportError) as error:
         raise PrerequisiteError(
             f"ir_datasets cannot give it ({type(error).__name__}: {error})",

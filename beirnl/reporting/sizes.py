@@ -42,7 +42,11 @@ def _counts(pipeline: Pipeline, evaluation: Evaluation) -> tuple[int, int, int]:
 
 
 def speeds(pipeline: Pipeline, evaluations: Sequence[Evaluation]) -> Iterator[Speed]:
-    """Documents and queries per second and worker for every system on every dataset in a language."""
+    """Documents and queries per second and worker for every system on every dataset in a language.
+
+    A run made elsewhere has no speed of its own (reading a file is none), nor has what stands on one.
+    """
+    evaluations = [evaluation for evaluation in evaluations if not _made_elsewhere(evaluation)]
     for (dataset, language, system), group in groupby(sorted(evaluations, key=_identity), key=_identity):
         sums = [0.0] * 4
         for evaluation in group:
@@ -52,6 +56,10 @@ def speeds(pipeline: Pipeline, evaluations: Sequence[Evaluation]) -> Iterator[Sp
             )
             sums = [total + one for total, one in zip(sums, (*rows, documents, queries), strict=True)]
         yield Speed(dataset, language, system, _rate(sums[0], sums[2]), _rate(sums[1], sums[3]))
+
+
+def _made_elsewhere(evaluation: Evaluation) -> bool:
+    return any(node.stage == "import-run" for node in _ancestors(evaluation.node.inputs["run"]).values())
 
 
 def _identity(evaluation: Evaluation) -> tuple[str, str, str]:

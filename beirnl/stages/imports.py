@@ -91,6 +91,8 @@ def import_queries(unit: Unit) -> None:
     assert isinstance(spec, JudgedSpec)
     qrels = beir.qrels_path(spec.folder, spec.split)
     judged = {judgement.query_id for judgement in beir.read_qrels(qrels)}
+    if not judged:
+        raise DataError("holds no judgements", where=qrels, remedy="check the file, or name another split")
     queries = beir.queries_path(spec.folder)
     table, warnings = importing.read_queries(queries, judged)
     if not table.num_rows:

@@ -56,12 +56,14 @@ def matched(
         The run of the dataset's queries, and warnings.
 
     Raises:
-        DataError: no query is the dataset's.
+        DataError: it is empty, or no query is the dataset's.
     """
     frame, wanted = pl.DataFrame(pl.from_arrow(run)), pl.Series(pl.from_arrow(queries))
     found = frame["query_id"].unique(maintain_order=True)
     foreign = found.filter(~found.is_in(wanted.implode())).to_list()
     missing = wanted.filter(~wanted.is_in(found.implode())).to_list()
+    if not len(found):
+        raise DataError("holds no hits", where=path, remedy="check that the run was written whole")
     if len(foreign) == len(found):
         raise DataError(
             f"none of its {len(found)} queries ({examples(foreign)}) is one of the {len(wanted)} of the "

@@ -113,6 +113,14 @@ def test_runs_of_different_depth_are_cut_to_the_shorter_and_it_is_said(tmp_path,
     assert not any("hits a query" in line for line in at_one.warnings)
 
 
+def test_speed_is_told_only_of_what_was_made_here(tmp_path, folder):
+    theirs = system("run", "theirs", path=write(tmp_path / "a.json", HITS))
+    fused = system("fusion", "fused", of=["bm25", "theirs"])
+    found = report(experiment(tmp_path, dataset(folder) + BM25 + theirs + fused))
+    assert {record.system for record in found.records} == {"bm25", "theirs", "fused"}
+    assert [speed.system for speed in found.speeds] == ["bm25"]
+
+
 @pytest.mark.parametrize(
     "hits, said",
     [
@@ -120,6 +128,7 @@ def test_runs_of_different_depth_are_cut_to_the_shorter_and_it_is_said(tmp_path,
             {"Q1": {"d1": 1.0}, "Q2": {}},
             r"none of its 1 queries \(Q1\) is one of the 3 of the dataset \(q1, q2",
         ),
+        ({}, "a.json: holds no hits; check that the run was written whole"),
         ({"q1": {"d1": math.nan}}, "query 'q1': the score of document 'd1' is not a finite number"),
     ],
 )

@@ -50,6 +50,9 @@ def test_an_empty_corpus_and_queries_that_nothing_judges(tmp_path):
     other = write_beir(tmp_path / "other", [doc("a")], [query("q")], [("unknown", "a", 1)])
     with pytest.raises(DataError, match=r"queries\.jsonl: holds none of the 1 queries"):
         run(experiment(tmp_path, dataset(other) + BM25))
+    unjudged = write_beir(tmp_path / "unjudged", [doc("a")], [query("q")], [])
+    with pytest.raises(DataError, match=r"test\.tsv: holds no judgements"):
+        run(experiment(tmp_path, dataset(unjudged) + BM25))
 
 
 def test_a_measure_deeper_than_the_run_is_said(tmp_path, folder):

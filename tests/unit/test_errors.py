@@ -16,6 +16,7 @@ MANY = [f"stage-{number}" for number in range(20)]
         ("stage-1x", MANY, "did you mean 'stage-1'?"),
         ("zzz", ["mock", "vllm"], "use one of: mock, vllm"),
         ("zzz", MANY, f"use one of: {', '.join(MANY)}"),
+        ("zzz", MANY * 2, f"use one of: {', '.join((MANY * 2)[:30])}, ... (40 in all)"),
         ("modle", ["model"], "did you mean 'model'?"),
         ("x", [], "none exists"),
     ],

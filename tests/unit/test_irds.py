@@ -86,6 +86,15 @@ def test_files_that_cannot_be_had_are_one_line_and_nothing_is_left(tmp_path, kno
     assert "\n" not in str(caught.value) and not list((tmp_path / "datasets" / "irds").iterdir())
 
 
+def test_a_collection_that_fetches_as_soon_as_it_is_asked(known, monkeypatch, cranfield):
+    def unreached():
+        raise ConnectionError("no such host")
+
+    monkeypatch.setattr(library.load(cranfield), "docs_iter", unreached, raising=False)
+    with pytest.raises(PrerequisiteError, match=r"no such host.*run where its files can be fetched"):
+        irds.fetch(cranfield)
+
+
 def test_documents_with_several_fields():
     from collections import namedtuple
 
