@@ -42,7 +42,7 @@ STAGES: dict[str, Stage] = {
         Stage("index", 2, bm25.build_index, bm25.index_units, reduce=bm25.combine_index),
         Stage(
             "search-bm25",
-            2,
+            3,
             bm25.search_bm25,
             bm25.query_units,
             load=bm25.load_index,

@@ -17,6 +17,7 @@ from beirnl.schema import RUN
 from beirnl.specs import Bm25Spec, Spec
 from beirnl.stages.base import Inputs, Task, Unit
 from beirnl.stages.searching import SearchSpec, group, run_of
+from beirnl.store.keys import digest, spec_fields
 
 if TYPE_CHECKING:
     from beirnl.retrieval.bm25 import Bm25Index
@@ -138,9 +139,9 @@ def query_units(spec: Spec, inputs: Inputs) -> int:
     return max(1, -(-inputs["queries"].rows // QUERIES_PER_UNIT))
 
 
-def index_pool(spec: Spec, inputs: Mapping[str, str]) -> str:
-    """Workers keep one index open."""
-    return inputs["index"]
+def index_pool(spec: Bm25SearchSpec, inputs: Mapping[str, str]) -> str:
+    """Workers keep one index open, with the parameters of one search."""
+    return digest([inputs["index"], spec_fields(spec.bm25)])
 
 
 def load_index(task: Task) -> object:
