@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from beirnl.errors import ConfigError
 from beirnl.models.cache import model_path
+from beirnl.retrieval.checkpoints import pools
 from beirnl.retrieval.own_code import own_code
 from beirnl.specs import Dtype, ModelRef, Spec
 
@@ -48,7 +49,7 @@ def load(spec: LateSpec, device: str) -> Any:
         "model_kwargs": {"dtype": spec.dtype},
     }
     with own_code(spec.model):
-        if _is_bi_encoder(folder):
+        if pools(folder):
             transformer = SentenceTransformer(str(folder), **settings)[0]
             parts = [transformer, MultiVectorMask(), Normalize(module_input_name="token_embeddings")]
             return MultiVectorEncoder(modules=parts, device=device)
@@ -63,10 +64,6 @@ def load(spec: LateSpec, device: str) -> Any:
 
 def _json(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-
-
-def _is_bi_encoder(folder: Path) -> bool:
-    return any(str(module["type"]).endswith(".Pooling") for module in _json(folder / "modules.json"))
 
 
 def _has_projection(folder: Path) -> bool:
