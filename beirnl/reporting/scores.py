@@ -14,7 +14,7 @@ from beirnl.pipeline import Pipeline
 from beirnl.reporting import depths
 from beirnl.reporting.depths import Place
 from beirnl.specs import TranslationSpec
-from beirnl.stages.ann import check_recall, recall_of, recalls_of
+from beirnl.stages.ann import Recall, check_recall, recall_of, recalls_of
 from beirnl.store.artifacts import Artifact
 from beirnl.store.keys import digest
 
@@ -106,7 +106,7 @@ def conditions(pipeline: Pipeline, members: Sequence[Evaluation]) -> Conditions:
         averaging="parts" if first.part else "queries",
         profile=first.profile or None,
         versions=_artifact(pipeline, first.node).manifest.versions,
-        **_search_conditions(first.node.inputs["run"]),
+        **_search_conditions(pipeline, first.node.inputs["run"]),
         **_imported_conditions(pipeline, members),
         **_recall_conditions(pipeline, members),
         **_translation_conditions(first.corpus),
@@ -147,11 +147,11 @@ def _translation_conditions(corpus: Node) -> dict[str, Any]:
     }
 
 
-def _search_conditions(run: Node) -> dict[str, Any]:
+def _search_conditions(pipeline: Pipeline, run: Node) -> dict[str, Any]:
     """Conditions that the stage of a run brings with it."""
     spec: Any = run.spec
     if run.stage in ("search-bm25", "search-shards"):
-        return _bm25_conditions(run)
+        return _bm25_conditions(pipeline, run)
     if run.stage == "fuse":
         return _fusion_conditions(run)
     if run.stage == "import-run":
@@ -167,21 +167,26 @@ def _search_conditions(run: Node) -> dict[str, Any]:
         "dtype": model.dtype,
         "query_prompt": model.query_prompt or None,
         "document_prompt": model.document_prompt or None,
+        "max_tokens": model.max_tokens,
+        "dimensions": getattr(model, "dimensions", None),
+        "language_adapter": getattr(model, "language", "") or None,
         "depth": spec.depth,
     }
 
 
-def _bm25_conditions(run: Node) -> dict[str, Any]:
+def _bm25_conditions(pipeline: Pipeline, run: Node) -> dict[str, Any]:
     spec: Any = run.spec
+    index, fields = run.inputs["index"], spec.bm25.profile == "elasticsearch"
+    divided = index.stage == "index-shards"
     return {
         "search": "bm25",
         "fields": {"elasticsearch": "title, text", "flat": "one"}[spec.bm25.profile],
         "analyzer": spec.bm25.analyzer,
         "k1": spec.bm25.k1,
         "b": spec.bm25.b,
-        "tie_breaker": spec.bm25.tie_breaker if spec.bm25.profile == "elasticsearch" else None,
+        "tie_breaker": spec.bm25.tie_breaker if fields else None,  # of several fields
         "statistics": spec.bm25.statistics,
-        "document_shards": getattr(run.inputs["index"].spec, "shards", 1),
+        "document_shards": len(_artifact(pipeline, index).parts) if divided else 1,
         "depth": spec.depth,
     }
 
@@ -216,18 +221,15 @@ def _model_conditions(run: Node) -> tuple[Any, dict[str, Any]]:
 
 
 def _recall_conditions(pipeline: Pipeline, members: Sequence[Evaluation]) -> dict[str, Any]:
-    """How much of exact search an approximate one has found, over the queries of all parts."""
-    runs = [e.node.inputs["run"] for e in members]
-    while runs[0].stage == "rerank":
-        runs = [run.inputs["run"] for run in runs]
-    if runs[0].stage != "search-ann":
+    """How much of exact search an approximate one has found, over the queries of all parts.
+
+    A second stage or a fusion has that of what it stands on; of several, the worst.
+    """
+    beneath = zip(*(_approximate(e.node.inputs["run"]) for e in members), strict=True)
+    found = [recall for runs in beneath if (recall := _recall(pipeline, runs))]
+    if not found:
         return {}
-    frames = [recalls_of(_artifact(pipeline, run)) for run in runs]
-    for run, frame in zip(runs, frames, strict=True):  # the threshold may have been raised since
-        check_recall(run.spec, recall_of(frame), run.label)  # type: ignore[arg-type]
-    recall = recall_of(pl.concat(frames))
-    if recall is None:
-        return {}
+    recall = min(found)
     return {
         "ann_recall": round(recall.mean, 5),
         "ann_recall_low": round(recall.low, 5),
@@ -247,6 +249,22 @@ def _imported_conditions(pipeline: Pipeline, members: Sequence[Evaluation]) -> d
         "file_sha256": digest([spec.sha256 for spec in specs]) if len(specs) > 1 else specs[0].sha256,
         "depth": max(depths.depth(pipeline, member) for member in members),
     }
+
+
+def _approximate(run: Node) -> list[Node]:
+    """The approximate searches that a run is, or stands on, in the order in which it names them."""
+    if run.stage == "search-ann":
+        return [run]
+    runs = [node for name, node in run.inputs.items() if name.startswith("run")]
+    return [node for other in runs for node in _approximate(other)]
+
+
+def _recall(pipeline: Pipeline, runs: Sequence[Node]) -> Recall | None:
+    """Over the queries of all parts of a dataset."""
+    frames = [recalls_of(_artifact(pipeline, run)) for run in runs]
+    for run, frame in zip(runs, frames, strict=True):  # the threshold may have been raised since
+        check_recall(run.spec, recall_of(frame), run.label)  # type: ignore[arg-type]
+    return recall_of(pl.concat(frames))
 
 
 def run_file(pipeline: Pipeline, evaluation: Evaluation) -> RunFile:

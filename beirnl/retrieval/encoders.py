@@ -17,6 +17,7 @@ from beirnl.errors import ConfigError, EngineError
 from beirnl.models.usem3 import UseM3, is_usem3
 from beirnl.retrieval.answers import check_finite, check_number, other_dtype
 from beirnl.retrieval.checkpoints import sentence_transformer, weights
+from beirnl.retrieval.heads import check_encoder
 from beirnl.retrieval.languages import set_language
 from beirnl.retrieval.task_adapters import TaskAdapters
 from beirnl.retrieval.tokens import TOKENISED, Prepared, Tokens
@@ -149,7 +150,7 @@ class _Numpy:
 
     def prepare(self, texts: Sequence[str], kind: TextKind) -> Prepared:
         prompted = [self._prompts[kind] + text for text in texts]
-        return Prepared(self._model.lengths(prompted), prompted)
+        return Prepared(self.lengths(prompted), prompted)
 
     def embed(self, items: Sequence[Any], kind: TextKind) -> np.ndarray:
         return self._model.embed(items)
@@ -159,6 +160,7 @@ class _SentenceTransformer:
     """A model that sentence-transformers loads."""
 
     def __init__(self, spec: EncoderSpec, folder: Path, device: str, threads: int | None) -> None:
+        check_encoder(folder, spec.model.name)
         self._model = sentence_transformer(spec.model, folder, torch_device(device, threads), spec.dtype)
         if spec.max_tokens:
             check_limit(self._model, spec.max_tokens, spec.model.name)
@@ -209,8 +211,7 @@ class _SentenceTransformer:
             features = tokens.features(items)
         else:
             features = self._model.preprocess(list(items), prompt=self._prompts[kind], **options)
-        device = self._model.device
-        moved = {n: f.to(device) if hasattr(f, "to") else f for n, f in features.items()}
+        moved = {n: f.to(self._model.device) if hasattr(f, "to") else f for n, f in features.items()}
         return self._model(moved, **options)
 
 
@@ -292,7 +293,7 @@ def token_counter(tokenizer: Any) -> Callable[[Sequence[str]], list[int]]:
     from transformers import PreTrainedTokenizerBase
 
     if not isinstance(tokenizer, PreTrainedTokenizerBase):
-        return lambda texts: [len(text) for text in texts]
+        return lambda texts: list(map(len, texts))
 
     def count(texts: Sequence[str]) -> list[int]:
         if not texts:
@@ -322,8 +323,7 @@ def check_limit(model: Any, max_tokens: int, name: str) -> None:
     Raises:
         ConfigError: ``max_tokens`` is larger than the number of positions.
     """
-    positions = getattr(model.config, "max_position_embeddings", None)
-    if positions and max_tokens > positions:
+    if (positions := getattr(model.config, "max_position_embeddings", None)) and max_tokens > positions:
         raise ConfigError(
             f"max_tokens is {max_tokens} and the model has {positions} positions",
             where=name,

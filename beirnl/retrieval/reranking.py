@@ -1,13 +1,10 @@
 """Second stages: a score for each pair of a query and a document of a first stage."""
 
-import json
 from collections.abc import Hashable, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from beirnl.errors import ConfigError
 from beirnl.retrieval.answers import check_finite, check_number, other_dtype
 from beirnl.retrieval.checkpoints import settings, weights
 from beirnl.retrieval.encoders import (
@@ -20,6 +17,7 @@ from beirnl.retrieval.encoders import (
     token_limit,
     torch_device,
 )
+from beirnl.retrieval.heads import check_cross_encoder
 from beirnl.retrieval.late import LateReranker, LateSpec
 from beirnl.retrieval.own_code import own_code, restore_buffers
 from beirnl.specs import EncoderSpec, RerankerSpec
@@ -116,7 +114,7 @@ class _CrossEncoder:
         from torch.nn import Identity
 
         folder = weights(spec.model)
-        _check_head(folder, spec.model.name)
+        check_cross_encoder(folder, spec.model.name)
         self._spec = spec
         with own_code(spec.model):
             self._model = CrossEncoder(
@@ -201,35 +199,6 @@ def _reads_plain_text(model: Any) -> bool:
     first = model[0]
     text = "text" in getattr(first, "modality_config", {}) and "message" not in first.modality_config
     return text and not first.can_flatten_inputs and first.transformer_task == "sequence-classification"
-
-
-def _check_head(folder: Path, name: str) -> None:
-    """Refuse a model without a trained head: libraries would give it a random one and score with that."""
-    config = folder / "config.json"
-    if not config.is_file():
-        return
-    facts = json.loads(config.read_text(encoding="utf-8"))
-    modular = (folder / "modules.json").is_file() and not _is_encoder(folder)
-    headed = any("ForSequenceClassification" in kind for kind in facts.get("architectures") or ())
-    labels = facts.get("num_labels", len(facts.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}))
-    if not modular and not headed:
-        raise ConfigError(
-            "this model has no classification head, so it is not a cross-encoder",
-            where=name,
-            remedy='use kind = "bi-encoder", or a model trained for reranking',
-        )
-    if headed and labels != 1:
-        raise ConfigError(
-            f"this model gives {labels} numbers for a pair, not one score",
-            where=name,
-            remedy="use a model trained for reranking",
-        )
-
-
-def _is_encoder(folder: Path) -> bool:
-    """Whether the folder's modules pool token vectors into one, as a bi-encoder's do."""
-    modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
-    return any(module["type"].endswith(".Pooling") for module in modules)
 
 
 def _distinct(items: Sequence[_T]) -> tuple[list[_T], np.ndarray]:

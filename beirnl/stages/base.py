@@ -17,6 +17,7 @@ from beirnl.store.files import disk_errors
 from beirnl.store.keys import digest
 
 MAX_DEATHS = 3  # Ray would retry a shard that kills its worker for ever
+_NO_MEMORY = "can't allocate memory", "cannot allocate memory", "failed to map segment"
 _SEE = "see the traceback with --debug; finished units are kept"
 
 Inputs = Mapping[str, Artifact]
@@ -215,12 +216,11 @@ def _refuse_deadly(stage: Stage, task: Task) -> None:
 
 
 def _is_short_of_memory(error: Exception) -> bool:
-    """Whether an allocation failed: numpy and pyarrow say so by Python's error, torch by its own."""
-    return (
-        isinstance(error, MemoryError)
-        or type(error).__name__ == "OutOfMemoryError"
-        or "can't allocate memory" in str(error)
-    )
+    """Whether an allocation failed: numpy and pyarrow say so by Python's error, torch by its own, and the
+    system in words: also where a library or a file cannot be mapped any more."""
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    return any(words in str(error).lower() for words in _NO_MEMORY)
 
 
 def _attempt(stage: Stage, task: Task, load: Callable[[], Any] | None, stop: threading.Event) -> Receipt:

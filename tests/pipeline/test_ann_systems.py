@@ -17,12 +17,13 @@ def test_recall_stands_beside_each_score_and_is_judged_anew(tmp_path, tiny_encod
         system("dense", "exact", model=tiny_encoder, depth=10)
         + settings(system("dense", "ann", model=tiny_encoder, depth=10, search="ann"))
         + system("rerank", "second", first="ann", model=tiny_encoder, method="bi-encoder")
+        + '[[system]]\nkind = "fusion"\nname = "fused"\nof = ["exact", "second"]\n'
     )
     path = experiment(tmp_path, '[[dataset]]\nname = "sample"\n' + systems)
     found = {r.system: r for r in report(path).records if r.measure == "nDCG@10"}
     conditions = {name: record.conditions.model_dump() for name, record in found.items()}
     assert conditions["ann"]["search"] == "ann" and conditions["ann"]["ann_expansion_search"] == 64
-    for name in ("ann", "second"):
+    for name in ("ann", "second", "fused"):
         kept = conditions[name]
         assert 0.5 <= kept["ann_recall_low"] <= kept["ann_recall"] <= kept["ann_recall_high"] <= 1
         assert kept["ann_recall_queries"] == found["ann"].queries

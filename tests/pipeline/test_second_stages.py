@@ -176,6 +176,23 @@ def test_conditions_say_how_each_number_came_about(clean):
     assert weighted["method"] == "min-max" and weighted["weights"] == "0.3, 1.0" and weighted["k"] is None
 
 
+def test_settings_that_change_a_score_stand_in_its_conditions(tmp_path, models):
+    bi = {"model": models / "bi", "depth": 10}
+    text = (
+        system("bm25", "bm25", tie_breaker=0.1)
+        + system("bm25", "flat", profile="flat", shards=4)
+        + system("dense", "short", **bi, max_tokens=9, dimensions=8)
+        + system("rerank", "cross", first="bm25", model=models / "cross", depth=2, max_tokens=11)
+        + system("late", "late", **bi, max_tokens=12)
+    )
+    path = experiment(tmp_path, dataset(SAMPLE, "sample") + text)
+    conditions = {record.system: record.conditions.model_dump() for record in report(path).records}
+    assert conditions["bm25"]["tie_breaker"] == 0.1 and conditions["flat"]["tie_breaker"] is None
+    assert conditions["flat"]["document_shards"] == 1, "as many as there are, not as were asked for"
+    assert conditions["short"]["max_tokens"] == 9 and conditions["short"]["dimensions"] == 8
+    assert conditions["cross"]["max_tokens"] == 11 and conditions["late"]["max_tokens"] == 12
+
+
 def test_self_matches_go_before_the_cut(tmp_path, models):
     documents = [doc(f"d{n}", f"alpha beta {'gamma ' * n}") for n in range(6)]
     folder = write_beir(tmp_path / "set", documents, [query("d0", "alpha beta")], [("d0", "d1", 1)])

@@ -2,7 +2,7 @@
 
 import pytest
 from beir_folder import doc, query, write_beir
-from running import experiment, run, system
+from running import dataset, experiment, run, system
 
 from beirnl.errors import StoreError
 from beirnl.store.artifacts import Artifact
@@ -77,3 +77,20 @@ def test_a_part_of_an_index_that_is_missing_or_has_another_checksum(folder, tmp_
     with pytest.raises(StoreError, match=rf"text.numbers.npy: {what}; delete .* run again") as error:
         index.reduced_path()
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("setting", ["k1 = 0.4", "b = 0.2", "tie_breaker = 0.1"])
+def test_systems_over_one_index_each_search_with_their_own_parameters(folder, tmp_path, setting):
+    def found(*names):
+        workspace = tmp_path / "-".join(names)
+        workspace.mkdir()
+        text = {"default": system("bm25", "default"), "other": f"{system('bm25', 'other')}{setting}\n"}
+        pipeline = run(experiment(workspace, dataset(folder) + "".join(text[name] for name in names)))
+        return {
+            evaluation.system.name: evaluation.node.inputs["run"].artifact(pipeline.workspace).table()
+            for evaluation in pipeline.graph.evaluations
+        }
+
+    alone = {**found("default"), **found("other")}
+    assert not alone["default"].equals(alone["other"])
+    assert found("default", "other") == alone

@@ -150,6 +150,8 @@ def test_order_and_batches_do_not_matter_and_long_texts_are_counted(colbert):
     assert len(encoder(colbert, max_tokens=16).encode(TEXTS, "document").of(5)) == 16
     with pytest.raises(ConfigError, match="65 and the model has 64 positions"):
         encoder(colbert, max_tokens=65)
+    queries = [" ".join(["alpha"] * count) for count in (1, 9, 300)]
+    assert late.encode(queries, "query").truncated == 1, "cut at the query length of the checkpoint"
     none = late.encode([], "document")
     assert none.vectors.shape == (0, 16) and none.offsets.tolist() == [0]
 

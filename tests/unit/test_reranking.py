@@ -168,10 +168,17 @@ def test_a_classifier_of_three_classes_is_refused(tmp_path):
 def test_a_bi_encoder_is_refused_as_cross_encoder():
     try:
         spec = RerankerSpec(kind="cross-encoder", model=resolve_model("paraphrase-MiniLM-L3-v2", "encoder"))
-        with pytest.raises(ConfigError, match='use kind = "bi-encoder"'):
+        with pytest.raises(ConfigError, match='set method = "bi-encoder"'):
             load_reranker(spec, device="cpu")
     except PrerequisiteError as error:
         pytest.skip(str(error))
+
+
+def test_a_cross_encoder_is_refused_as_encoder(tmp_path):
+    write_bert(tmp_path / "cross")
+    model = resolve_model(str(tmp_path / "cross"), "reranker")
+    with pytest.raises(ConfigError, match="is a classifier or cross-encoder"):
+        load_reranker(RerankerSpec(kind="bi-encoder", model=model), device="cpu")
 
 
 def test_broken_weights_are_an_error(tmp_path):

@@ -1,5 +1,8 @@
 """Units that fail, run out of memory or kill their worker: one line with what to lower, for every stage."""
 
+import errno
+import os
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -59,11 +62,21 @@ def from_torch(unit):
     torch.empty(1 << 60)
 
 
+def from_linker(unit):
+    raise ImportError("libtorch_python.so: failed to map segment from shared object")
+
+
+def from_system(unit):
+    raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+
 TOO_MUCH = {
     "python": lambda unit: bytearray(1 << 62),
     "numpy": lambda unit: np.empty(1 << 58),
     "arrow": lambda unit: pa.allocate_buffer(1 << 60),
     "torch": from_torch,
+    "linker": from_linker,
+    "system": from_system,
 }
 
 

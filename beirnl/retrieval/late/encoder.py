@@ -103,7 +103,7 @@ class LateEncoder:
 
     def _truncated(self, texts: Sequence[str], kind: Kind) -> int:
         limit = self._limit(kind)
-        if not limit or (kind == "query" and self._model[0].query_expansion):
+        if not limit:
             return 0
         own = self._spec.query_prompt if kind == "query" else self._spec.document_prompt
         prompt = own or self._model.prompts.get(kind) or ""

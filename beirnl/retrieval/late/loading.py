@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from beirnl.errors import ConfigError
 from beirnl.retrieval.checkpoints import settings, weights
+from beirnl.retrieval.heads import pools
 from beirnl.retrieval.own_code import own_code, restore_buffers
 from beirnl.specs import Dtype, ModelRef, Spec
 
@@ -43,7 +44,7 @@ def load(spec: LateSpec, device: str) -> Any:
     folder = weights(spec.model)
     options: dict[str, Any] = {"device": device, **settings(spec.model, spec.dtype)}
     with own_code(spec.model):
-        if _is_bi_encoder(folder):
+        if pools(folder):
             transformer = SentenceTransformer(str(folder), **options)[0]
             parts = [transformer, MultiVectorMask(), Normalize(module_input_name="token_embeddings")]
             return _whole(spec, MultiVectorEncoder(modules=parts, device=device))
@@ -64,10 +65,6 @@ def _whole(spec: LateSpec, model: Any) -> Any:
 
 def _json(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-
-
-def _is_bi_encoder(folder: Path) -> bool:
-    return any(str(module["type"]).endswith(".Pooling") for module in _json(folder / "modules.json"))
 
 
 def _has_projection(folder: Path) -> bool:

@@ -1,0 +1,60 @@
+"""What a model's folder says that the model was trained for, before a library makes up what is missing."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from beirnl.errors import ConfigError
+
+
+def check_cross_encoder(folder: Path, name: str) -> None:
+    """Refuse a model without a trained head: libraries would give it a random one and score with that.
+
+    Raises:
+        ConfigError: the model does not score a pair with one number.
+    """
+    facts = _json(folder / "config.json")
+    if not facts:
+        return
+    modular = (folder / "modules.json").is_file() and not pools(folder)
+    labels = facts.get("num_labels", len(facts.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}))
+    if not modular and not _is_classifier(facts):
+        raise ConfigError(
+            "this model has no classification head, so it is not a cross-encoder",
+            where=name,
+            remedy='set method = "bi-encoder", or use a model trained for reranking',
+        )
+    if _is_classifier(facts) and labels != 1:
+        raise ConfigError(
+            f"this model gives {labels} numbers for a pair, not one score",
+            where=name,
+            remedy="use a model trained for reranking",
+        )
+
+
+def check_encoder(folder: Path, name: str) -> None:
+    """Refuse a classifier: libraries would leave its head out, and pool what it was not trained to pool.
+
+    Raises:
+        ConfigError: the model was not trained to give vectors of texts.
+    """
+    if _is_classifier(_json(folder / "config.json")) and not (folder / "modules.json").is_file():
+        raise ConfigError(
+            "this model is a classifier or cross-encoder, which gives no vectors of texts",
+            where=name,
+            remedy='use an encoder, or kind = "rerank" with method = "cross-encoder"',
+        )
+
+
+def pools(folder: Path) -> bool:
+    """Whether the folder's modules pool token vectors into one, as a bi-encoder's do."""
+    return any(str(module["type"]).endswith(".Pooling") for module in _json(folder / "modules.json"))
+
+
+def _is_classifier(facts: Any) -> bool:
+    kinds = (facts or {}).get("architectures") or ()
+    return any("ForSequenceClassification" in kind for kind in kinds)
+
+
+def _json(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
