@@ -129,12 +129,15 @@ def passages(documents: pa.Table, cut: Cut) -> pa.Table:
 def _passages(batch: pa.RecordBatch, cut: Cut) -> pa.RecordBatch | None:
     """Passages of a few documents; what is longer than its readers allow is cut anew with less room."""
     rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
-    documents = [document for document in (_Document(*row) for row in rows) if document.body]
+    documents = [
+        document for document in (_Document(*row, readers=len(cut.readers)) for row in rows) if document.body
+    ]
     _tokenise(documents, cut)
     pending = [document for document in documents if not document.whole]
     while pending:
         unsure = [document for document in pending if not document.cut(cut)]
-        pending = _too_long(unsure, cut)
+        _count(unsure, cut)
+        pending = [document for document in unsure if document.long]
     found = [row for document in documents for row in document.rows()]
     columns = [list(column) for column in zip(*found, strict=True)]
     return pa.record_batch(columns, schema=PASSAGES) if columns else None
@@ -151,9 +154,10 @@ class _Document:
         whole: it is one passage, whose tokens are known.
         spans: of its passages in the body.
         tokens: of its passages, head included.
+        long: places of passages that are longer than a reader allows.
     """
 
-    def __init__(self, name: str, text: str, description: str) -> None:
+    def __init__(self, name: str, text: str, description: str, *, readers: int) -> None:
         self.name, self.body = name, text.strip()
         self._offset = len(text) - len(text.lstrip())
         self.head = f"{description}\n" if description else ""
@@ -163,16 +167,49 @@ class _Document:
         self.whole = False
         self.spans: list[Span] = [Span(0, len(self.body))]
         self.tokens: list[int] = []
+        self.long: set[int] = set()
+        self._less: list[int] = [0] * readers  # room that is left out, per reader
+        self._apart = False  # long passages are cut by themselves, since less room for all did not do
 
     def cut(self, cut: Cut) -> bool:
-        """Make the passages anew, within ``rooms``; whether their tokens are known without counting again."""
+        """Make the passages anew; whether their tokens are known without counting them alone."""
+        if self._apart:
+            kept = enumerate(self.spans)
+            self.spans = [
+                s for n, one in kept for s in (self._divided(one, cut) if n in self.long else [one])
+            ]
+            return False
         windows = Windows(self.body, self.ends, cut.sentences)
-        self.spans = windows.spans(self.rooms, cut.overlap)
+        rooms = [room - less for room, less in zip(self.rooms, self._less, strict=True)]
+        self.spans = windows.spans(rooms, cut.overlap)
         self.tokens = [self.head_tokens + windows.tokens(span) for span in self.spans]
         apart = all(
             one.tokenizer.by_word and not (one.prefix + self.head)[-1:].strip() for one in cut.readers
         )
         return apart and all(map(windows.between_words, self.spans))
+
+    def _divided(self, span: Span, cut: Cut) -> list[Span]:
+        """A passage in several, by the tokens that it has alone."""
+        heads = [one.prefix + self.head for one in cut.readers]
+        text = self.body[span.start : span.end]
+        read = zip(cut.readers, heads, strict=True)
+        ends = [_split(token_ends(one.tokenizer, [head + text])[0], head)[1] for one, head in read]
+        parts = Windows(text, ends, cut.sentences).spans(self.rooms)
+        if len(parts) < 2:
+            raise DataError("cannot be cut to so few tokens", where=self.name, remedy="set larger passages")
+        return [Span(span.start + start, span.start + end) for start, end in parts]
+
+    def shorten(self, excess: Sequence[int]) -> None:
+        """Leave less room for all passages; where half of it would go, cut the long ones by themselves.
+
+        Args:
+            excess: per reader the tokens by which the longest passage exceeds its limit; 0 or less: by none.
+        """
+        less = [one + max(0, over) for one, over in zip(self._less, excess, strict=True)]
+        if all(2 * one < room for one, room in zip(less, self.rooms, strict=True)):
+            self._less = less
+        elif not self._apart:
+            self._apart, self.spans, self.long = True, [Span(0, len(self.body))], {0}
 
     def texts(self) -> list[str]:
         """The passages, as they are shown and embedded."""
@@ -185,22 +222,27 @@ class _Document:
             yield f"{self.name}#{n}", self.name, text, start, end, tokens
 
 
+def _split(ends: Ends, head: str) -> tuple[int, Ends]:
+    """Tokens of a head, and where those of the text after it end in that text."""
+    of_head = int(np.searchsorted(ends, len(head), "right"))
+    return of_head, ends[of_head:] - np.int32(len(head))
+
+
 def _tokenise(documents: Sequence[_Document], cut: Cut) -> None:
     """Count each document as every reader will read it; one that fits all of them is whole."""
     for reader in cut.readers:
         before = reader.prefix_tokens
-        heads = [reader.prefix + document.head for document in documents]
-        texts = [head + document.body for head, document in zip(heads, documents, strict=True)]
-        for document, head, ends in zip(documents, heads, token_ends(reader.tokenizer, texts), strict=True):
-            of_head = int(np.searchsorted(ends, len(head), "right"))
-            document.ends.append(ends[of_head:] - np.int32(len(head)))
-            document.rooms.append(reader.limit - of_head)
+        texts = [reader.prefix + document.head + document.body for document in documents]
+        for document, ends in zip(documents, token_ends(reader.tokenizer, texts), strict=True):
+            of_head, of_body = _split(ends, reader.prefix + document.head)
             if document.head and _SHARE * (of_head - before) > reader.limit - before:
                 raise DataError(
                     f"its description of {of_head - before} tokens takes more than half of a passage",
                     where=f"{document.name} ({reader.name})",
                     remedy="shorten the description, or set larger passages",
                 )
+            document.ends.append(of_body)
+            document.rooms.append(reader.limit - of_head)
             if reader is cut.readers[0]:
                 document.head_tokens = of_head - before
                 document.tokens = [len(ends) - before]
@@ -209,27 +251,22 @@ def _tokenise(documents: Sequence[_Document], cut: Cut) -> None:
         document.whole = len(document.head + document.body) < BLOCK // 2 and all(fitting)
 
 
-def _too_long(documents: Sequence[_Document], cut: Cut) -> list[_Document]:
-    """Count the passages of documents; those with a passage that is too long lose room by what it exceeds.
+def _count(documents: Sequence[_Document], cut: Cut) -> None:
+    """Count passages as they will be read; documents with passages that are too long are to shorten them.
 
     Alone, a passage may have other tokens than within its document: where a word is cut, or where a
     tokenizer joins blanks with words.
     """
-    excess = [0] * len(documents)
-    for place, reader in enumerate(cut.readers):
+    counts: list[list[list[int]]] = [[] for _ in documents]
+    for reader in cut.readers:
         texts = [reader.prefix + text for document in documents for text in document.texts()]
         counted = iter(token_counts(reader.tokenizer, texts))
-        for n, document in enumerate(documents):
-            counts = list(islice(counted, len(document.spans)))
-            over = max(counts) - reader.limit
-            if over > 0:
-                excess[n] = over
-                document.rooms[place] -= over
-            if place == 0:
-                document.tokens = [count - reader.prefix_tokens for count in counts]
-    for document in documents:
-        if min(document.rooms) < 1:
-            raise DataError(
-                "cannot be cut to so few tokens", where=document.name, remedy="set larger passages"
-            )
-    return [document for document, over in zip(documents, excess, strict=True) if over]
+        for document, known in zip(documents, counts, strict=True):
+            known.append(list(islice(counted, len(document.spans))))
+    limits = [reader.limit for reader in cut.readers]
+    for document, known in zip(documents, counts, strict=True):
+        document.tokens = [count - cut.readers[0].prefix_tokens for count in known[0]]
+        long = (n for row, limit in zip(known, limits, strict=True) for n, c in enumerate(row) if c > limit)
+        document.long = set(long)
+        if document.long:
+            document.shorten([max(row) - limit for row, limit in zip(known, limits, strict=True)])

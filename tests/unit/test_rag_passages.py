@@ -218,6 +218,16 @@ TEXTS = st.lists(st.sampled_from(PIECES), max_size=60).map("".join)
 TEXTS |= st.lists(st.text(max_size=8), max_size=20).map(" ".join)
 
 
+def test_a_word_that_the_tokenizer_does_not_know_is_cut_like_any_other():
+    """WordPiece takes a word for one token, and its parts for many."""
+    readers = [Reader("bert", tokenizer("bert"), 16), Reader("xlmr", tokenizer("xlmr"), 16)]
+    text = "mRNAmRNAforforrecognise😀"
+    made = passages(documents(text), Cut(readers))["text"].to_pylist()
+    assert tokenizer("bert").counts([text]) == [1]
+    assert "".join(made) == text
+    assert all(max(one.tokenizer.counts(made)) <= 16 for one in readers)
+
+
 @settings(max_examples=150, deadline=None)
 @given(
     text=TEXTS,
