@@ -121,17 +121,15 @@ def passages(documents: pa.Table, cut: Cut) -> pa.Table:
         DataError: a description leaves less than half of a window to the text.
     """
     batches = documents.select(["id", "text", "description"]).to_batches(max_chunksize=_BATCH)
-    return pa.Table.from_batches(
-        [made for batch in batches if (made := _passages(batch, cut)) is not None], PASSAGES
-    )
+    made = (_passages(batch, cut) for batch in batches)
+    return pa.Table.from_batches([batch for batch in made if batch is not None], PASSAGES)
 
 
 def _passages(batch: pa.RecordBatch, cut: Cut) -> pa.RecordBatch | None:
     """Passages of a few documents; what is longer than its readers allow is cut anew with less room."""
     rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
-    documents = [
-        document for document in (_Document(*row, readers=len(cut.readers)) for row in rows) if document.body
-    ]
+    read = (_Document(*row, readers=len(cut.readers)) for row in rows)
+    documents = [document for document in read if document.body]
     _tokenise(documents, cut)
     pending = [document for document in documents if not document.whole]
     while pending:
@@ -174,19 +172,19 @@ class _Document:
     def cut(self, cut: Cut) -> bool:
         """Make the passages anew; whether their tokens are known without counting them alone."""
         if self._apart:
-            kept = enumerate(self.spans)
-            self.spans = [
-                s for n, one in kept for s in (self._divided(one, cut) if n in self.long else [one])
-            ]
+            spans = enumerate(self.spans)
+            parts = (self._divided(span, cut) if n in self.long else [span] for n, span in spans)
+            self.spans = [part for some in parts for part in some]
             return False
         windows = Windows(self.body, self.ends, cut.sentences)
         rooms = [room - less for room, less in zip(self.rooms, self._less, strict=True)]
         self.spans = windows.spans(rooms, cut.overlap)
         self.tokens = [self.head_tokens + windows.tokens(span) for span in self.spans]
-        apart = all(
-            one.tokenizer.by_word and not (one.prefix + self.head)[-1:].strip() for one in cut.readers
-        )
-        return apart and all(map(windows.between_words, self.spans))
+        return all(map(self._keeps_words, cut.readers)) and all(map(windows.between_words, self.spans))
+
+    def _keeps_words(self, reader: Reader) -> bool:
+        """Whether a reader finds the same tokens in whole words after the head as within the document."""
+        return reader.tokenizer.by_word and not (reader.prefix + self.head)[-1:].strip()
 
     def _divided(self, span: Span, cut: Cut) -> list[Span]:
         """A passage in several, by the tokens that it has alone."""
