@@ -21,7 +21,7 @@ from beirnl.rag.tables import PASSAGES
 from beirnl.rag.tokenizers import BLOCK, Ends, Tokenizer, token_counts, token_ends
 from beirnl.rag.windows import Span, Windows
 
-_BATCH = 256  # documents whose tokens are in memory at once
+_BATCH = 512  # documents whose tokens are in memory at once
 _SHARE = 2  # a description may take one part in so many of a window
 
 

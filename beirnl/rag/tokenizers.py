@@ -1,7 +1,8 @@
 """Tokenizers as what cuts passages needs them: where tokens end in a text, and how many there are.
 
-Long texts are tokenised in blocks that end at a paragraph or a blank, which changes no token of tokenizers
-that do not join words, and bounds time and memory of all.
+Where words have the same tokens wherever they stand, each distinct one is tokenised once for many texts.
+Other texts that are long are tokenised in blocks that end at a paragraph or a blank, which changes no token
+of tokenizers that do not join words, and bounds time and memory of all.
 """
 
 import json
@@ -12,10 +13,14 @@ from typing import Any, Protocol
 import numpy as np
 
 BLOCK = 20_000  # most characters that are tokenised in one piece
+_WORDS = 100_000  # distinct words in one call
 _CALL = (
     1_000_000  # characters in one call of a tokenizer, whose answer takes a hundred bytes and more a token
 )
+#: Every tokenizer takes these for white space; form feeds and the like some remove, which joins words.
+BLANKS = " \t\n\xa0\u2003\u2009\u3000"
 _WORD = re.compile(r"\S+")
+_BETWEEN_BLANKS = re.compile(rf"[^{BLANKS}]+")
 #: Where a block may end, the best place first: before the white space, which then begins the next block.
 _BLOCK_ENDS = tuple(re.compile(pattern) for pattern in (r"\n[^\S\n]*\n", r"\n", r"\s", r"(?<=[。！？])"))
 
@@ -67,7 +72,7 @@ class FastTokenizer:
         self._backend.no_truncation()
         self._backend.no_padding()
         self.special = int(self._backend.num_special_tokens_to_add(is_pair=False))
-        self.by_word = _splits_at_blanks(json.loads(inner.to_str())["pre_tokenizer"])
+        self.by_word = _is_by_word(json.loads(inner.to_str()))
 
     def ends(self, texts: Sequence[str]) -> list[Ends]:
         """As the protocol says."""
@@ -128,12 +133,21 @@ class Words:
         return [len(text.split()) for text in texts]
 
 
-def _splits_at_blanks(pre_tokenizer: dict[str, Any] | None) -> bool:
+def _is_by_word(tokenizer: dict[str, Any]) -> bool:
     """Whether blanks separate words before anything else happens, by the tokenizer's own description."""
-    kind = (pre_tokenizer or {}).get("type")
-    if pre_tokenizer is None or kind != "Sequence":
-        return kind in ("BertPreTokenizer", "Whitespace", "WhitespaceSplit")
-    return any(map(_splits_at_blanks, pre_tokenizer["pretokenizers"]))
+    steps = [step for name in ("normalizer", "pre_tokenizer") for step in _steps(tokenizer[name])]
+    split = any(step["type"] in ("BertPreTokenizer", "Whitespace", "WhitespaceSplit") for step in steps)
+    at_start = any(step["type"] == "Prepend" or step.get("prepend_scheme") == "first" for step in steps)
+    added = any(set(BLANKS) & set(token["content"]) for token in tokenizer["added_tokens"])
+    return split and not at_start and not added
+
+
+def _steps(step: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """The steps of a normalizer or pre-tokenizer, sequences opened."""
+    if step is None:
+        return []
+    inner = step.get("normalizers") or step.get("pretokenizers")
+    return [step] if inner is None else [one for part in inner for one in _steps(part)]
 
 
 def _ascending(ends: list[int]) -> Ends:
@@ -151,6 +165,46 @@ def token_ends(tokenizer: Tokenizer, texts: Sequence[str], block: int = BLOCK) -
     Returns:
         Per text int32 [tokens], ascending.
     """
+    if tokenizer.by_word and not any(_has_long_word(text, block) for text in texts):
+        return _by_words(tokenizer, texts)
+    return _by_blocks(tokenizer, texts, block)
+
+
+def _has_long_word(text: str, most: int) -> bool:
+    return len(text) > most and max(map(len, _BETWEEN_BLANKS.findall(text)), default=0) > most
+
+
+def _by_words(tokenizer: Tokenizer, texts: Sequence[str]) -> list[Ends]:
+    """Every distinct word is tokenised once."""
+    numbers: dict[str, int] = {}
+    words = [
+        [
+            (match.start(), numbers.setdefault(match[0], len(numbers)))
+            for match in _BETWEEN_BLANKS.finditer(text)
+        ]
+        for text in texts
+    ]
+    parts = [part for some in _batches(list(numbers)) for part in tokenizer.ends(some)]
+    ends = np.concatenate([np.zeros(0, np.int32), *parts])
+    sizes = np.array([len(part) for part in parts], np.int64)
+    first = np.cumsum(sizes) - sizes
+    found = []
+    for places in words:
+        starts, ids = np.array(places, np.int64).reshape(-1, 2).T
+        counts = sizes[ids]
+        skipped = first[ids] - (
+            np.cumsum(counts) - counts
+        )  # from a token's place in the text to that in ends
+        tokens = np.arange(counts.sum()) + np.repeat(skipped, counts)
+        found.append((ends[tokens] + np.repeat(starts, counts)).astype(np.int32))
+    return found
+
+
+def _batches(words: list[str]) -> Iterator[list[str]]:
+    yield from (words[n : n + _WORDS] for n in range(0, len(words), _WORDS))
+
+
+def _by_blocks(tokenizer: Tokenizer, texts: Sequence[str], block: int) -> list[Ends]:
     spans = [(n, *span) for n, text in enumerate(texts) for span in _blocks(text, block)]
     parts: list[list[Ends]] = [[] for _ in texts]
     for call in _calls(spans):

@@ -5,11 +5,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from beirnl.rag.tokenizers import Ends
+from beirnl.rag.tokenizers import BLANKS, Ends
 from beirnl.translation.splitting import sentences
 
-#: Every tokenizer takes these for white space; form feeds and the like some remove, which joins words.
-BLANKS = " \t\n\xa0\u2003\u2009\u3000"
 _WORD_START = re.compile(rf"(?<=[{BLANKS}])\S")
 
 

@@ -14,7 +14,7 @@ from beirnl.errors import ConfigError, DataError
 from beirnl.rag.budget import beginning, fill
 from beirnl.rag.passages import Cut, Reader, passages, reader
 from beirnl.rag.tables import DOCUMENTS, PASSAGES
-from beirnl.rag.tokenizers import BytePairs, FastTokenizer, Words, token_counts, token_ends
+from beirnl.rag.tokenizers import BytePairs, FastTokenizer, Words, _by_blocks, token_counts, token_ends
 from beirnl.translation.splitting import sentences
 
 SAMPLE = [json.loads(line)["text"] for line in (ROOT / "beirnl/sample/corpus.jsonl").read_text().splitlines()]
@@ -190,13 +190,25 @@ def test_long_texts_have_the_same_tokens_in_blocks(kind):
     (whole,) = one.ends([text])
     for block in (100, 1000, 4000):
         assert token_ends(one, [text, "", text[:50]], block)[0].tolist() == whole.tolist()
+        assert _by_blocks(one, [text, ""], block)[0].tolist() == whole.tolist()
     assert token_counts(one, [text, ""]) == [len(whole), 0]
+
+
+def test_which_tokenizers_take_words_alone():
+    assert [kind for kind in KINDS if tokenizer(kind).by_word] == ["bert", "xlmr", "words"]
+    inner = Tokenizer.from_str(tokenizer("xlmr")._backend.to_str())
+    first = pre_tokenizers.Metaspace(prepend_scheme="first")
+    inner.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), first])
+    assert not FastTokenizer(inner).by_word  # the first word of a text has other tokens than later ones
+    inner = Tokenizer.from_str(tokenizer("bert")._backend.to_str())
+    inner.add_tokens(["two words"])
+    assert not FastTokenizer(inner).by_word
 
 
 def test_a_text_without_blanks_is_tokenised_in_blocks_too():
     one = tokenizer("bert")
     text = "字" * 1000
-    assert token_ends(one, [text], 64)[0].tolist() == one.ends([text])[0].tolist()
+    assert _by_blocks(one, [text], 64)[0].tolist() == one.ends([text])[0].tolist()
 
 
 PIECES = [
