@@ -14,9 +14,7 @@ import numpy as np
 
 BLOCK = 20_000  # most characters that are tokenised in one piece
 _WORDS = 100_000  # distinct words in one call
-_CALL = (
-    1_000_000  # characters in one call of a tokenizer, whose answer takes a hundred bytes and more a token
-)
+_CALL = 1_000_000  # characters in one call, whose answer takes a hundred bytes and more a token
 #: Every tokenizer takes these for white space; form feeds and the like some remove, which joins words.
 BLANKS = " \t\n\xa0\u2003\u2009\u3000"
 _WORD = re.compile(r"\S+")
