@@ -134,7 +134,9 @@ def experiment(seed=1, n=60, llms=(("Llama-3.1-70B", 0.9), ("Llama-3.1-8B", 0.7)
 
 
 def _ranking(generator, documents, source, chance):
-    found = [f"{name}#{generator.integers(3)}" for name in generator.permutation(documents)[:11] if name != source]
+    found = [
+        f"{name}#{generator.integers(3)}" for name in generator.permutation(documents)[:11] if name != source
+    ]
     place = generator.geometric(chance) - 1
     return [*found[:place], f"{source}#1", *found[place:]][:10]
 

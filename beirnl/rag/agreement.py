@@ -15,6 +15,7 @@ from beirnl.evaluation.uncertainty import Resampling
 from beirnl.rag.marks import Marks, Setup, resampled
 
 _CONSTANT = 1e-12  # a range or a deviation of less is none
+_LARGEST = 1 - 1e-12  # r of which Fisher's scale is finite
 
 
 class Correlation(NamedTuple):
@@ -24,8 +25,7 @@ class Correlation(NamedTuple):
         normalisation: a name of :data:`NORMALISATIONS`.
         with_bare: whether the column k = 0, which all systems share, is among the entries.
         r: None where it is undefined.
-        low, high: 95 % percentile interval over resampled questions (documents), each set resampled apart;
-            None where r is. Resampling adds noise to both matrices and lowers r.
+        low, high: 95 % interval over questions, see :func:`interval`; None where r is.
         entries: number of pairs of entries that r is of.
         undefined: entries that the normalisation does not define, in one of the matrices or both.
     """
@@ -83,6 +83,23 @@ def pearson(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.asarray(r)
 
 
+def interval(r: float, drawn: np.ndarray) -> resampling.Interval:
+    """The 95 % interval of r that its bootstrap standard error gives on Fisher's scale.
+
+    Resampling adds noise of its own to both matrices, so that resampled r lie below r (attenuation), and so
+    would their percentiles, often wholly; their spread is what is wanted.
+
+    Args:
+        r: as observed.
+        drawn: r under resamples; NaN ones are left out.
+    """
+    from scipy.stats import norm
+
+    scale = np.arctanh(np.clip([r, *drawn[~np.isnan(drawn)]], -_LARGEST, _LARGEST))
+    reach = float(norm.ppf(0.975)) * float(scale[1:].std()) if len(scale) > 1 else np.inf
+    return resampling.Interval(float(np.tanh(scale[0] - reach)), float(np.tanh(scale[0] + reach)))
+
+
 def _scaled(axes: tuple[int, ...]) -> Callable[[np.ndarray], np.ndarray]:
     """Min-max scaling along axes to 0 to 1; what is constant along them is undefined (NaN), and not 0."""
 
@@ -130,10 +147,8 @@ def correlations(
         a, b = normalise(manual), normalise(generated)
         undefined = int((np.isnan(a) | np.isnan(b)).sum())
         r = float(pearson(a, b))
-        spread = pearson(*(normalise(one) for one in drawn))
-        spread = spread[~np.isnan(spread)]
         known = not np.isnan(r)
-        low, high = resampling.interval(spread) if known and len(spread) else (None, None)
+        low, high = interval(r, pearson(*(normalise(one) for one in drawn))) if known else (None, None)
         own = r if known else None
         made.append(Correlation(name, with_bare, own, low, high, a.size - undefined, undefined))
     return made

@@ -7,8 +7,8 @@ _SECTION = "Manual and generated questions"
 _NONE = "–"
 _NOTE = (
     "BES4RAG (Table 2) prints 0.78 raw and 0.90 after min-max scaling of the whole matrix. That scaling is "
-    "one affine map of all entries, under which Pearson's r stays as it is: the 0.90 is not reproducible from "
-    "what the paper describes"
+    "one affine map of all entries, under which Pearson's r stays as it is: the 0.90 is not reproducible "
+    "from what the paper describes"
 )
 
 
@@ -34,10 +34,10 @@ def _correlations(found: Agreement) -> Table:
     ]
     heads = ("normalisation", "whose", "k = 0", "Pearson's r", "as published", "entries", "undefined")
     caption = (
-        "Of the corresponding entries of both matrices; in brackets 95 % over resampled questions, each set "
-        "apart, which adds noise to both and lowers r. A row, column or matrix that is constant has no "
-        f"min-max scaling: its entries are undefined and left out; {_NONE}: r itself is. k = 0 is one number for all "
-        "systems, so that it repeats itself in every row."
+        "Of the corresponding entries of both matrices; in brackets 95 % by the standard error of "
+        "resampled questions (each set apart) on Fisher's scale. A row, column or matrix that is constant "
+        f"has no min-max scaling: its entries are undefined and left out; {_NONE}: r itself is. k = 0 is one "
+        "number for all systems, so that it repeats itself in every row."
     )
     title = f"Agreement, answered by {found.llm}"
     return Table(_SECTION, title, caption, [Column(head) for head in heads], rows, [("a", _NOTE)])

@@ -70,7 +70,7 @@ if (perQuestion) {
       head.scope = "row";
       return element("tr", [head, ...replies.map((reply) => element("td", verdicts(question, reply)))]);
     });
-    const made = element("table", [element("caption", "Answers: option numbers, in the order above"),
+    const made = element("table", [element("caption", "Answers by option number"),
       element("thead", [element("tr", heads)]), element("tbody", rows)]);
     const scroll = element("div", [made], "scroll");
     scroll.tabIndex = 0;

@@ -18,7 +18,7 @@ _FAINT = 0.12  # opacity of a band
 #: Column of the costs -> what it is called, label of its axis.
 _COSTS = {
     "prompt_tokens": ("prompt tokens", "tokens of a prompt, mean"),
-    "seconds": ("seconds of encoding", "seconds that encoding the passages took (dotted: not known)"),
+    "seconds": ("seconds of encoding", "seconds of encoding (dotted: not known)"),
 }
 
 

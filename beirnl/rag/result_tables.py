@@ -152,10 +152,10 @@ def _accuracies(result: Result, llm: str, found: Mapping[Setup, Estimate], what:
 
 
 def _pairs(result: Result, choice: Choice, name: str) -> Table:
-    several = len(result.llms) > 1
+    across = choice is result.across
 
     def called(setup: Setup) -> str:
-        return f"{setup.system} ({setup.llm})" if several else setup.system
+        return f"{setup.system} ({setup.llm})" if across else setup.system
 
     rows = [
         [Cell(called(one.setup)), Cell(called(one.other)), *tested(one), _smallest(one)]

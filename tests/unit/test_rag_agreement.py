@@ -104,6 +104,21 @@ def test_sets_are_compared_with_and_without_k_0_and_with_intervals():
     assert agreement(manual, generated, "llm", Resampling(bootstrap=200)).correlations == found.correlations
 
 
+def test_the_interval_is_as_wide_as_r_varies_between_sets():
+    rs = []
+    for seed in range(300):
+        sets = simulated(2 * seed, 200), simulated(2 * seed + 1, 200)
+        a, b = (one.values[:, 1:].mean(axis=0).reshape(3, 2) for one in sets)
+        rs.append(float(pearson(a, b)))
+    widths = []
+    for seed in range(8):
+        sets = simulated(1000 + seed, 200), simulated(2000 + seed, 200)
+        found = agreement(*sets, "llm", Resampling(bootstrap=200)).correlations[5]
+        assert (found.normalisation, found.with_bare) == ("raw", False) and found.low < found.r < found.high
+        widths.append(np.arctanh(found.high) - np.arctanh(found.low))
+    assert np.mean(widths) == pytest.approx(2 * 1.96 * np.arctanh(rs).std(), rel=0.3)
+
+
 def test_sets_without_two_systems_in_common_do_not_agree_on_anything():
     assert agreement(simulated(1, 9), simulated(2, 9, systems=("E5", "M3")), "llm", Resampling()) is None
     assert agreement(simulated(1, 9), simulated(2, 9), "other", Resampling()) is None

@@ -9,6 +9,7 @@ from rag_replies import build, question_frame, reply_frame, simulated
 from scipy.stats import binomtest
 
 from beirnl.errors import DataError
+from beirnl.evaluation.mcnemar import power
 from beirnl.evaluation.resampling import holm
 from beirnl.evaluation.uncertainty import Resampling
 from beirnl.rag.marks import Setup, accuracies, answerable, marks
@@ -41,6 +42,23 @@ def test_pairs_are_tested_by_mcnemar_and_corrected_over_all_of_them():
     assert [(c.wins, c.losses, c.p) for c in found] == [pytest.approx(row, rel=1e-9) for row in raw]
     assert [c.p_holm for c in found] == pytest.approx(holm([p for _, _, p in raw]))
     assert all(c.low <= c.difference <= c.high and c.wins + c.losses + c.ties == 120 for c in found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("difference", [0.03, 0.0])
+def test_simulated_answers_are_told_apart_as_often_as_enumeration_says(difference):
+    trials, n, discordance = 2000, 1000, 0.13
+    generator = np.random.default_rng(17)
+    made = build({("llm", name, 5): np.ones(n, int) for name in ("A", "B")})
+    chance = [(discordance + difference) / 2, (discordance - difference) / 2, 0.6, 0.27]
+    outcomes = np.array([[1, 0], [0, 1], [1, 1], [0, 0]], float)
+    told = 0
+    for _ in range(trials):
+        values = outcomes[generator.choice(4, n, p=chance)]
+        choice = choose(made._replace(values=values), made.setups, Resampling(bootstrap=1))
+        told += not choice.equals
+    exact = power(n, difference, discordance)
+    assert told / trials == pytest.approx(exact, abs=3 * np.sqrt(exact * (1 - exact) / trials))
 
 
 def test_the_best_is_named_with_those_not_shown_to_differ():
