@@ -61,7 +61,8 @@ def test_a_question_shows_what_every_system_retrieved_and_answered(opened, made)
     opened.evaluate(f"{ROWS}[0].querySelector('button').click()")
     shown = opened.evaluate(
         f"[...{ARTICLE}.querySelectorAll('.both section')].map((one) =>"
-        " [one.querySelector('h4').textContent.trim(), [...one.querySelectorAll('li .below')].map((line) => line.firstChild.textContent)])"
+        " [one.querySelector('h4').textContent.trim(),"
+        " [...one.querySelectorAll('li .below')].map((line) => line.firstChild.textContent)])"
     )
     replies = {
         system: (answer, context)
