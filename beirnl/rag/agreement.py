@@ -181,11 +181,10 @@ def agreement(manual: Marks, generated: Marks, llm: str, settings: Resampling) -
         apart = settings._replace(seed=2 * settings.seed + number)
         drawn.append(resampled(one, setups, apart).reshape(-1, *shape))
     found = []
-    for with_bare in (True, False):
+    for with_bare in (True, False) if 0 in ks else (False,):
         kept = np.array([with_bare or k > 0 for k in ks])
-        if with_bare == (0 in ks) or not with_bare:
-            parts = [matrix[..., kept] for matrix in (*own, *drawn)]
-            found += correlations(parts[0], parts[1], with_bare, (parts[2], parts[3]))
+        parts = [matrix[..., kept] for matrix in (*own, *drawn)]
+        found += correlations(parts[0], parts[1], with_bare, (parts[2], parts[3]))
     sizes = len(manual.questions), len(generated.questions)
     return Agreement(llm, systems, ks, own[0], own[1], sizes, found)
 

@@ -57,7 +57,7 @@ def part(
     return Part("per-question", "Question by question", html + data, script)
 
 
-_FILES = ("questions.html", "questions.js")
+_FILES = ("question_views.html", "question_views.js")
 
 
 def _view(
