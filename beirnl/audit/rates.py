@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from beirnl.audit.labels import LABELS, Label
-from beirnl.evaluation.resampling import interval, resampled_sums
+from beirnl.evaluation import resampling
 
 LEVEL = 0.95  # of all intervals
 RESAMPLES = 10_000
@@ -56,11 +56,8 @@ PAPER_NOTE = (
 
 
 def wilson(count: int, total: int) -> Rate:
-    """A share with its Wilson score interval (Wilson 1927), without continuity correction."""
-    from scipy.stats import binomtest
-
-    interval = binomtest(count, total).proportion_ci(LEVEL, method="wilson")
-    return Rate(count / total, float(interval.low), float(interval.high), count)
+    """A share with its Wilson score interval."""
+    return Rate(count / total, *resampling.wilson(count, total, LEVEL), count)
 
 
 def rates(stratum: Stratum) -> Rates:
@@ -98,6 +95,6 @@ def pooled(
     for number, (one, weight) in enumerate(zip(strata, scaled, strict=True)):
         given = np.repeat(np.eye(len(LABELS)), [one.counts.get(label, 0) for label in LABELS], axis=0)
         means += weight * given.mean(axis=0)
-        drawn += weight / one.labelled * resampled_sums(given, resamples, [seed, number])
-    ends = [interval(drawn[:, at], LEVEL) for at in range(len(LABELS))]
+        drawn += weight / one.labelled * resampling.resampled_sums(given, resamples, [seed, number])
+    ends = [resampling.interval(drawn[:, at], LEVEL) for at in range(len(LABELS))]
     return {label: Rate(float(mean), *end) for label, mean, end in zip(LABELS, means, ends, strict=True)}

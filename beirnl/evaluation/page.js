@@ -26,6 +26,26 @@ for (const button of document.querySelectorAll("thead th button")) button.addEve
   mark(head, descending ? "descending" : "ascending");
 });
 
+// ---- what the views share
+
+const count = (number) => number.toLocaleString("en");
+
+function element(name, content = "", kind = "") {
+  const made = document.createElement(name);
+  made.append(...(Array.isArray(content) ? content : [content]));
+  if (kind) made.className = kind;
+  return made;
+}
+
+function options(select, names, chosen) {
+  select.replaceChildren(...names.map((name, at) => {
+    const option = element("option", name);
+    option.value = at;
+    return option;
+  }));
+  select.value = Math.min(chosen, names.length - 1);
+}
+
 // ---- query by query: two systems, the queries between them, and what they found
 
 const section = document.getElementById("per-query");
@@ -33,23 +53,6 @@ if (section) {
   const places = JSON.parse(document.getElementById("per-query-data").textContent);
   const form = section.querySelector("form"), table = section.querySelector("table");
   const status = section.querySelector("[role=status]"), article = section.querySelector("article");
-  const count = (number) => number.toLocaleString("en");
-
-  function element(name, content = "", kind = "") {
-    const made = document.createElement(name);
-    made.append(...(Array.isArray(content) ? content : [content]));
-    if (kind) made.className = kind;
-    return made;
-  }
-
-  function options(select, names, chosen) {
-    select.replaceChildren(...names.map((name, at) => {
-      const option = element("option", name);
-      option.value = at;
-      return option;
-    }));
-    select.value = Math.min(chosen, names.length - 1);
-  }
 
   function choice() {
     const place = places[form.place.value];

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
 from beirnl.evaluation import query_views
 from beirnl.evaluation.plots import plots
@@ -15,12 +16,29 @@ from beirnl.evaluation.tables import Table, tables
 from beirnl.store.files import write_atomically
 
 
-def render(report: Report, views: Sequence[View] = ()) -> str:
+class Part(NamedTuple):
+    """A further section of a page.
+
+    Attributes:
+        id: of the element, which nothing else in the page has.
+        title: its heading.
+        html: its content, trusted.
+        script: runs after the page's own, whose functions it may call.
+    """
+
+    id: str
+    title: str
+    html: str
+    script: str = ""
+
+
+def render(report: Report, views: Sequence[View] = (), parts: Sequence[Part] = ()) -> str:
     """The page as HTML. Names, ids and texts are escaped; a policy in the page forbids every request.
 
     Args:
         report: of an experiment.
         views: datasets to be looked at query by query, as far as they fit into the page.
+        parts: further sections, after the plots.
 
     Raises:
         DataError: as :func:`beirnl.evaluation.tables.tables`.
@@ -32,6 +50,7 @@ def render(report: Report, views: Sequence[View] = ()) -> str:
     )
     template = environment.from_string(files(__package__).joinpath("report.jinja").read_text("utf-8"))
     script = files(__package__).joinpath("page.js").read_text("utf-8")
+    script += "".join(part.script for part in parts)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     data = query_views.embedded(views)
     made = tables(report)
@@ -41,6 +60,7 @@ def render(report: Report, views: Sequence[View] = ()) -> str:
         tables=made,
         spans=_spans,
         plots=plots(report),
+        parts=parts,
         per_query=data if data != "[]" else "",
         script=script,
         script_digest=digest,

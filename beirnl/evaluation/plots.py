@@ -23,8 +23,8 @@ class _Bar(NamedTuple):
 
 
 def plots(report: Report) -> list[Plot]:
-    """Values by system for each dataset, statuses of translated rows, time by stage: as far as known."""
-    drawn = [*_quality(report), *_scattered(report)]
+    """The report's own; values by system for each dataset, statuses of translated rows, time by stage."""
+    drawn = [*report.plots, *_quality(report), *_scattered(report)]
     if any(sum(made.counts.values()) for made in report.translations.values()):
         drawn.append(_statuses(report))
     if report.timings:

@@ -1,8 +1,10 @@
 """Systems query by query: what a page needs to show where one beat another, as JSON of bounded size."""
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+T = TypeVar("T")
 
 #: Characters of JSON in one page; what does not fit is left out, and the page says how much.
 LIMIT = 3_000_000
@@ -73,25 +75,51 @@ def embedded(views: Sequence[View], limit: int = LIMIT) -> str:
     """
     shown = [view for view in views if len(view.systems) > 1 and view.queries]
     share = limit // max(1, len(shown))
-    whole = ", ".join(_dump(_place(view, share)) for view in shown)
-    return f"[{whole}]".translate(_ESCAPES)
+    return in_script([_place(view, share) for view in shown])
 
 
-def _place(view: View, limit: int) -> dict[str, Any]:
+def in_script(value: Any) -> str:
+    """A value as JSON that may stand in a script element."""
+    return _dump(value).translate(_ESCAPES)
+
+
+def fitted(
+    items: Iterable[T],
+    keys: Callable[[T], Iterable[str]],
+    made: Callable[[T, Mapping[str, int]], Any],
+    texts: Mapping[str, Any],
+    limit: int,
+) -> tuple[list[Any], list[Any]]:
+    """As many items as fit, from the first on, and the texts that they show, each once.
+
+    Args:
+        items: in order of interest.
+        keys: of the texts that an item shows.
+        made: an item as JSON, given the number of each text.
+        texts: by key.
+        limit: characters of JSON.
+    """
     numbers: dict[str, int] = {}
-    documents: list[Document] = []
-    queries = []
-    for query in view.queries:
-        keys = dict.fromkeys([*(key for hits in query.hits for key in hits), *query.relevant])
-        new = [key for key in keys if key not in numbers]
+    shown, kept = [], []
+    for item in items:
+        new = [key for key in dict.fromkeys(keys(item)) if key not in numbers]
         known = numbers | {key: len(numbers) + at for at, key in enumerate(new)}
-        made, texts = _query(query, known), [view.documents[key] for key in new]
-        limit -= len(_dump(made)) + len(_dump(texts))
+        one, added = made(item, known), [texts[key] for key in new]
+        limit -= len(_dump(one)) + len(_dump(added))
         if limit < 0:
             break
         numbers = known
-        documents += texts
-        queries.append(made)
+        kept += added
+        shown.append(one)
+    return shown, kept
+
+
+def _keys(query: QueryView) -> list[str]:
+    return [*(key for hits in query.hits for key in hits), *query.relevant]
+
+
+def _place(view: View, limit: int) -> dict[str, Any]:
+    queries, documents = fitted(view.queries, _keys, _query, view.documents, limit)
     return {
         "name": f"{view.dataset} ({view.language})",
         "measures": view.measures,

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 if TYPE_CHECKING:
     from beirnl.evaluation.back_translation import BackTranslation
+    from beirnl.evaluation.drawing import Plot
     from beirnl.evaluation.quality import Quality
     from beirnl.evaluation.tables import Table
     from beirnl.evaluation.uncertainty import Uncertainty
@@ -193,6 +194,7 @@ class Report:
         datasets: sizes of what was imported.
         speeds: of the systems.
         tables: further tables, which stand first.
+        plots: further plots, which stand first.
         uncertainty: intervals and tests of the scores, also of averages and of all pairs.
         pairs: whether all pairs of systems are shown.
     """
@@ -210,6 +212,7 @@ class Report:
     datasets: Sequence[DatasetSize] = ()
     speeds: Sequence[Speed] = ()
     tables: Sequence["Table"] = ()
+    plots: Sequence["Plot"] = ()
     uncertainty: "Uncertainty | None" = None
     pairs: bool = False
 

@@ -1,4 +1,4 @@
-"""Resampling: bootstrap intervals, the paired randomisation test, and Holm's correction."""
+"""Intervals and tests: bootstrap, Wilson, the paired randomisation test, and Holm's correction."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -71,6 +71,14 @@ def interval(samples: np.ndarray, level: float = 0.95) -> Interval:
     """The percentile interval of resampled values (Efron and Tibshirani 1993, chapter 13)."""
     low, high = np.quantile(samples, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(low), float(high))
+
+
+def wilson(count: int, total: int, level: float = 0.95) -> Interval:
+    """The score interval of a share (Wilson 1927), without continuity correction; ``total`` is at least 1."""
+    from scipy.stats import binomtest
+
+    found = binomtest(count, total).proportion_ci(level, method="wilson")
+    return Interval(float(found.low), float(found.high))
 
 
 def p_value(observed: float, null: np.ndarray) -> float:

@@ -48,7 +48,8 @@ def plots(report: Report, measure: str) -> Iterator[Plot]:
         points = [Point(*key, quality, costs.get(key)) for key, quality in means.items()]
         shown = [one for one in points if one.cost or one.system in dotted.get(name, ())]
         if len({point.system for point in shown if point.cost}) > 1:
-            yield _plot(name, label, measure, of, shown)
+            title = f"{measure} against {name}{' per second' if name != 'parameters' else ''} ({of})"
+            yield plot(f"against-{name}", title, label, measure, shown)
 
 
 def _means(records: Sequence[Record], measure: str) -> dict[_System, float]:
@@ -94,7 +95,16 @@ def _by_system(rates: Mapping[tuple[str, str, str], float | None]) -> dict[_Syst
     return {key: harmonic_mean(some) for key, some in gathered.items()}
 
 
-def _plot(name: str, label: str, measure: str, of: str, points: Sequence[Point]) -> Plot:
+def plot(name: str, title: str, label: str, measure: str, points: Sequence[Point]) -> Plot:
+    """Systems by what they take (logarithmic) and how good they are, a colour for each language.
+
+    Args:
+        name: of the plot, as in :func:`.drawing.finish`.
+        title: of the plot.
+        label: of the axis of costs.
+        measure: of the quality.
+        points: at least one with a cost; those without are dotted lines.
+    """
     languages = list(dict.fromkeys(point.language for point in points))
     colours = {language: COLOURS[at % len(COLOURS)] for at, language in enumerate(languages)}
     height = 0.6 + legend_height(len(languages)) + max(_LEAST, _LINE * len(points))
@@ -103,9 +113,8 @@ def _plot(name: str, label: str, measure: str, of: str, points: Sequence[Point])
         axes.set_xlabel(label)
         axes.set_ylabel(measure)
         legend(axes, colours)
-    title = f"{measure} against {name}{' per second' if name != 'parameters' else ''} ({of})"
     listed = "; ".join(f"{p.system}, {p.language}: {p.quality:.4f} at {_said(p.cost)}" for p in points)
-    return Plot(title, f"{title}: {listed}", finish(out, f"against-{name}"))
+    return Plot(title, f"{title}: {listed}", finish(out, name))
 
 
 def _said(cost: float | None) -> str:
