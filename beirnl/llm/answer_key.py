@@ -1,7 +1,7 @@
 """A reader that is right exactly when the answer's text is in its prompt: for tests of retrieval, no model.
 
-Its "model" is a folder with ``config.json``: either ``{"answers": [{"question", "options", "answer"}, ...]}``,
-``answer`` being an index, or ``{"always": 0}``, a reader that says one number whatever it is asked. It reads
+Its "model" is a folder with ``config.json``: ``{"answers": [{"question", "options", "answer"}, ...]}``, where
+``answer`` is an index, or ``{"always": 0}``, a reader that says one number whatever it is asked. It reads
 prompts in the layout of ``registry/prompts/answer.txt``.
 """
 

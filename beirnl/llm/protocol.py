@@ -53,7 +53,7 @@ class Request:
             sample: which of several answers to one request.
             attempt: which attempt, where earlier answers were rejected.
         """
-        asked = {
+        asked: dict[str, object] = {
             "prompt": self.prompt,
             "messages": self.messages,
             "max_tokens": self.max_tokens,
@@ -63,7 +63,9 @@ class Request:
             "sample": sample,
             "attempt": attempt,
         }
-        later = {  # left out where it is empty: answers given before the field existed stay known
+        later: dict[
+            str, object
+        ] = {  # left out where it is empty: answers given before the field existed stay known
             "json": self.json_fields,
             "schema": self.json_schema,
             "choices": self.choices,

@@ -55,7 +55,7 @@ class Plan(NamedTuple):
     @property
     def distinct(self) -> int:
         """Requests that are sent."""
-        return self.prompts.num_rows
+        return len(self.prompts)
 
     @property
     def cut(self) -> int:

@@ -49,8 +49,9 @@ class Generated:
     @property
     def refused(self) -> dict[str, int]:
         """How many attempts failed each filter, most first; an attempt can fail several."""
-        statuses = (name for status in self.attempts["status"].to_pylist() for name in status.split(","))
-        return {name: count for name, count in Counter(statuses).most_common() if name != "ok"}
+        failed = Counter(name for status in self.attempts["status"].to_pylist() for name in status.split(","))
+        del failed["ok"]
+        return dict(sorted(failed.items(), key=lambda item: (-item[1], item[0])))
 
     @property
     def shortage(self) -> str:

@@ -101,9 +101,6 @@ def _csv(text: str, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 def _gathered(row: dict[str, str], where: str) -> dict[str, Any]:
     """A CSV row with its options as a list; empty cells are absent."""
     cells: dict[str, Any] = {name: cell for name, cell in row.items() if cell.strip()}
-    numbered = {int(name[7:]): cells.pop(name) for name in list(cells) if _OPTION.fullmatch(name)}
-    if numbered:
-        cells["options"] = [numbered[number] for number in sorted(numbered)]
     for name in ("options", "explanations"):
         if name in cells:
             try:
@@ -111,6 +108,9 @@ def _gathered(row: dict[str, str], where: str) -> dict[str, Any]:
             except ValueError as error:
                 remedy = f'write {name} as ["...", "..."], or options as columns option_0, option_1 ...'
                 raise DataError(f"{name} is not JSON ({error})", where=where, remedy=remedy) from error
+    numbered = {int(name[7:]): cells.pop(name) for name in list(cells) if _OPTION.fullmatch(name)}
+    if numbered:
+        cells["options"] = [numbered[number] for number in sorted(numbered)]
     return cells
 
 
