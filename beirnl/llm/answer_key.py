@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from beirnl.errors import ConfigError, DataError
 from beirnl.llm.protocol import Answer, Enough, Request, Surroundings, never
@@ -58,18 +58,42 @@ class AnswerKeyLlm:
     def _option(self, prompt: str) -> int:
         if self._always is not None:
             return self._always
-        question, listed = list(_QUESTION.finditer(prompt)), list(_OPTIONS.finditer(prompt))
-        if not question or not listed:
-            return 0
-        options = [line.partition(" ")[2] for line in listed[-1][1].splitlines()]
-        asked = next((q for q in question if _name(q[1], options) in self._answers), None)
-        if asked is None:
-            return 0
-        answer = self._answers[_name(asked[1], options)]
-        right = options.index(_one_line(answer))
-        return (
-            right if holds(prompt[asked.end() : listed[-1].start()], answer) else (right + 1) % len(options)
+        read = read_prompt(prompt)
+        asked = (
+            next((q for q in read.questions if _name(q, read.options) in self._answers), "") if read else ""
         )
+        if read is None or not asked:
+            return 0
+        answer = self._answers[_name(asked, read.options)]
+        right = [_one_line(option) for option in read.options].index(_one_line(answer))
+        return right if holds(read.context(asked), answer) else (right + 1) % len(read.options)
+
+
+class Read(NamedTuple):
+    """A prompt, taken apart.
+
+    Attributes:
+        prompt: as it is.
+        questions: what stands behind ``Question:``: those of examples and of passages may be among them.
+        options: in the order in which they are shown.
+    """
+
+    prompt: str
+    questions: list[str]
+    options: list[str]
+
+    def context(self, question: str) -> str:
+        """What stands between a question and the options."""
+        behind = self.prompt.partition(f"Question: {question}\n")[2]
+        return behind[: behind.rindex("Options:\n")]
+
+
+def read_prompt(prompt: str) -> Read | None:
+    """Take a prompt for an answer apart; None where it has another layout."""
+    questions, listed = _QUESTION.findall(prompt), _OPTIONS.findall(prompt)
+    if not questions or not listed:
+        return None
+    return Read(prompt, questions, [line.partition(" ")[2] for line in listed[-1].splitlines()])
 
 
 def holds(passage: str, answer: str) -> bool:

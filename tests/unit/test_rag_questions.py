@@ -9,7 +9,9 @@ import pytest
 
 from beirnl import registry
 from beirnl.errors import ConfigError
-from beirnl.llm.protocol import Answer
+from beirnl.llm.mock import MockLlm
+from beirnl.llm.protocol import Answer, in_order
+from beirnl.rag.answers import answered_table, plan_prompts, requests_for
 from beirnl.rag.prompts import read_question_prompt
 from beirnl.rag.questions import closed_book, generate
 from beirnl.rag.questions.drawing import dice, draw, window
@@ -18,7 +20,8 @@ from beirnl.rag.questions.generating import request_for, text_budget
 from beirnl.rag.questions.phrases import refers_to_text
 from beirnl.rag.questions.reading import Draft, answer_schema, read_draft
 from beirnl.rag.tables import DOCUMENTS, QUESTIONS, REPLIES
-from beirnl.specs import LlmSpec, QuestionSpec
+from beirnl.schema import RUN
+from beirnl.specs import AnswerSpec, LlmSpec, QuestionSpec
 
 TEXT = (
     "The lighthouse of Ameland was built in 1880 and is fifty-five metres high, says the guide of the island."
@@ -178,6 +181,7 @@ ITALIAN = (
 FAULTS = [
     ("ok", written()),
     ("ok", written(question="Who wrote the text of the treaty of Utrecht of 1713?", options=list("abcd"))),
+    ("ok", written("Which genotype of the pea gives the most gametes?", ["EEFF", "EEff", "EeFF", "EeFf"])),
     ("number of options", written(options=["1880", "1900", "1780"])),
     ("number of options", written(options=["1880", "1900", "1780", "1815", "1820"])),
     ("not exactly one correct", written(correct=())),
@@ -364,3 +368,36 @@ def test_closed_book_questions_are_those_that_most_models_answer_without_passage
 def test_the_schema_names_as_many_options_as_are_wanted():
     schema = json.loads(answer_schema(3))["properties"]["options"]
     assert (schema["minItems"], schema["maxItems"]) == (3, 3)
+
+
+# The stand-in engine ----------------------------------------------------------------------------------------
+
+
+class Mock:
+    """The engine ``mock`` as an asker."""
+
+    def ask(self, requests, attempt=0):
+        return in_order(MockLlm(LlmSpec(engine="mock")), requests)
+
+
+SAMPLE = [
+    "The harbour of Delfzijl received wooden ships from Norway. Merchants sold the timber in Groningen.",
+    "Volcanoes on Iceland warm the water of many greenhouses. Farmers grow tomatoes there during winter.",
+    "Beavers returned to the river after decades of absence. Rangers count their lodges every autumn.",
+]
+
+
+@pytest.mark.parametrize("prompt", ["bes4rag-question", "few-shot-question"])
+def test_the_mock_asks_what_the_document_tells_and_knows_it_only_from_there(prompt):
+    made = generate(documents(SAMPLE), spec(count=3, prompt=prompt), Mock(), words)
+    assert made.questions.num_rows == 3 and made.refused == {}
+    texts = {"s": {f"d{n}.txt#0": text for n, text in enumerate(SAMPLE)}}
+    ids = made.questions.select(["id", "doc_id"]).to_pylist()
+    found = [[row["id"] for row in ids], [row["doc_id"] + "#0" for row in ids], [1.0] * 3]
+    settings = AnswerSpec(
+        llm=LlmSpec(engine="mock"), prompt="answer", template=registry.prompt("answer"), ks=(1,)
+    )
+    plan = plan_prompts(made.questions, {"s": pa.table(found, schema=RUN)}, texts, settings, words)
+    answers = Mock().ask(list(requests_for(plan.prompts, made.questions, texts, settings)))
+    answered = answered_table(plan.prompts, made.questions, answers)
+    assert answered["answer"].to_pylist() == made.questions["answer"].to_pylist()

@@ -45,7 +45,9 @@ def _has_empty(draft: Draft, given: Given) -> bool:
 
 
 def _has_equal(draft: Draft, given: Given) -> bool:
-    return len(set(map(plain, draft.options))) < len(draft.options)
+    """The case of the first letter does not count; that of others can tell options apart (``Aa``, ``AA``)."""
+    texts = (" ".join(option.split()).strip(_ENDS) for option in draft.options)
+    return len({text[:1].casefold() + text[1:] for text in texts}) < len(draft.options)
 
 
 def _refers(draft: Draft, given: Given) -> bool:
