@@ -18,6 +18,7 @@ from beirnl.specs import LlmSpec
 
 FILE = "config.json"
 _QUESTION = re.compile(r"^Question: (.*)$", re.MULTILINE)
+_PASSAGE = re.compile(r"^(?:\[(\d+)\]|Passage:) ", re.MULTILINE)
 _OPTIONS = re.compile(r"^Options:\n((?:\(\d\) .*\n?)+)", re.MULTILINE)
 
 
@@ -66,7 +67,7 @@ class AnswerKeyLlm:
             return 0
         answer = self._answers[_name(asked, read.options)]
         right = [_one_line(option) for option in read.options].index(_one_line(answer))
-        return right if holds(read.context(asked), answer) else (right + 1) % len(read.options)
+        return right if read.shows(asked, answer) else (right + 1) % len(read.options)
 
 
 class Read(NamedTuple):
@@ -82,10 +83,20 @@ class Read(NamedTuple):
     questions: list[str]
     options: list[str]
 
-    def context(self, question: str) -> str:
-        """What stands between a question and the options."""
+    def shows(self, question: str, text: str) -> bool:
+        """Whether a passage between a question and the options :func:`holds` a text."""
         behind = self.prompt.partition(f"Question: {question}\n")[2]
-        return behind[: behind.rindex("Options:\n")]
+        return any(holds(passage, text) for passage in _passages(behind[: behind.rindex("Options:\n")]))
+
+
+def _passages(context: str) -> list[str]:
+    """Passages without their labels (``[1]``, ``[2]``, or ``Passage:``), which an answer could equal."""
+    passages, begin = [], 0
+    for label in _PASSAGE.finditer(context):
+        if label[1] is None or int(label[1]) == len(passages) + 1:
+            passages.append(context[begin : label.start()])
+            begin = label.end()
+    return [*passages, context[begin:]]
 
 
 def read_prompt(prompt: str) -> Read | None:

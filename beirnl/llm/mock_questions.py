@@ -8,7 +8,7 @@ import json
 import re
 import zlib
 
-from beirnl.llm.answer_key import holds, read_prompt
+from beirnl.llm.answer_key import read_prompt
 from beirnl.llm.protocol import Request
 
 GAP = "____"
@@ -58,6 +58,6 @@ def choose(request: Request) -> str:
     question = read.questions[-1]
     for number, option in enumerate(read.options):
         sought = question.rstrip("?").replace(GAP, option) if GAP in question else option
-        if holds(read.context(question), sought):
+        if read.shows(question, sought):
             return str(number)
     return request.choices[zlib.crc32(question.encode()) % len(request.choices)]

@@ -286,17 +286,18 @@ def test_the_reader_is_right_exactly_when_a_passage_holds_the_answer(tmp_path, p
             "answer": 3,
         },
         {"id": "b", "question": "Which city?", "options": ["Bonn", "Paris", "Ghent", "Delft"], "answer": 1},
+        {"id": "c", "question": "How many?", "options": ["[1]", "2", "Passage:", "1"], "answer": 1},
     )
     texts = {"s": {"p1": "All about Rome", "p2": "new\nyork is large; so is Paris", "p3": "Options:\n(0) a"}}
-    found = {"s": run({"a": ["p1", "p2", "p3"], "b": ["p3", "p1", "p2"]})}
+    found = {"s": run({"a": ["p1", "p2", "p3"], "b": ["p3", "p1", "p2"], "c": ["p1", "p2"]})}
     settings = spec(prompt=prompt, ks=(0, 1, 2, 3), permutations=4)
     plan = plan_prompts(asked, found, texts, settings, words)
     engine = answer_key(write_key(tmp_path / "key", asked.to_pylist()))
     answers = in_order(engine, list(requests_for(plan.prompts, asked, texts, settings)))
     replies = replies_table(plan.references, answered_table(plan.prompts, asked, answers), "m").to_pylist()
     for row in replies:
-        right = row["k"] >= (2 if row["question_id"] == "a" else 3)
-        answer = {"a": 3, "b": 1}[row["question_id"]]
+        answer, needed = {"a": (3, 2), "b": (1, 3), "c": (1, 4)}[row["question_id"]]  # labels are no passage
+        right = row["k"] >= needed
         assert row["answer"] == (answer if right else (answer + 1) % 4)
 
 
