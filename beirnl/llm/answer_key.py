@@ -91,7 +91,7 @@ class Read(NamedTuple):
 
 def _passages(context: str) -> list[str]:
     """Passages without their labels (``[1]``, ``[2]``, or ``Passage:``), which an answer could equal."""
-    passages, begin = [], 0
+    passages, begin = list[str](), 0
     for label in _PASSAGE.finditer(context):
         if label[1] is None or int(label[1]) == len(passages) + 1:
             passages.append(context[begin : label.start()])
