@@ -240,3 +240,59 @@ class RepairSpec(Spec):
 
     rungs: tuple[Rung, ...]
     checks: CheckSpec
+
+
+class QuestionSpec(Spec):
+    """How questions are made from documents; see :mod:`beirnl.rag.questions`.
+
+    Attributes:
+        llm: engine, model and decoding parameters of the LLM that asks.
+        prompt, template: name and text of the prompt file.
+        count: questions that are wanted.
+        seed: draws documents, their windows and the order of options.
+        stratify: what each draw is spread over: quartiles of length in characters, or folders.
+        per_document: most questions of one document.
+        options: of each question.
+        attempts: how often a document is asked for one question.
+        min_words: documents with fewer are not asked.
+        similarity: share of words in common from which two questions are near-duplicates.
+        language: that questions must be in (ISO 639-1); empty: the document's.
+    """
+
+    llm: LlmSpec
+    prompt: str
+    template: str
+    count: int = Field(gt=0)
+    seed: int = 7
+    stratify: Literal["", "length", "group"] = ""
+    per_document: int = Field(default=1, gt=0)
+    options: int = Field(default=4, ge=2, le=10)
+    attempts: int = Field(default=3, gt=0)
+    min_words: int = 20
+    similarity: float = 0.75
+    language: str = ""
+
+
+class AnswerSpec(Spec):
+    """How questions are answered; see :mod:`beirnl.rag.answers`.
+
+    Attributes:
+        llm: engine, model and decoding parameters of the LLM that answers.
+        prompt, template: name and text of the prompt file.
+        ks: numbers of passages in a prompt (BES4RAG, section 3.6).
+        permutations: orders of the options in which each question is asked.
+        max_tokens: of an answer (BES4RAG, section 4.3: one).
+        logprobs: likeliest first tokens whose log-probabilities are asked for; 0: none. OpenAI tells 20 of
+            a chat, 5 of a completion.
+        tokens_per_passage: if set, k stands for a budget of k times so many tokens of the answering LLM,
+            filled with whole passages: systems with short passages then show as much text as the others.
+    """
+
+    llm: LlmSpec
+    prompt: str
+    template: str
+    ks: tuple[int, ...] = (0, 1, 2, 3, 4, 5, 10)
+    permutations: Literal[1, 2, 4] = 1
+    max_tokens: int = Field(default=1, gt=0)
+    logprobs: int = Field(default=20, ge=0, le=20)
+    tokens_per_passage: int = Field(default=0, ge=0)

@@ -51,6 +51,7 @@ ENGINES: dict[str, Engine] = {
     "gemini-batch": Engine(
         "beirnl.llm.batch:GeminiBatchLlm", units=64, remote=True, deferred=True, key="GEMINI_API_KEY"
     ),
+    "answer-key": Engine("beirnl.llm.answer_key:AnswerKeyLlm"),
 }
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from msgspec import UNSET
+
 from beirnl.errors import BeirnlError, EngineError
 from beirnl.llm.protocol import LLM, Answer, Enough, Request, never
 from beirnl.specs import LlmSpec
@@ -103,6 +105,7 @@ def entry_of(key: str, answer: Answer) -> Entry:
         prompt_tokens=answer.prompt_tokens,
         completion_tokens=answer.completion_tokens,
         error=answer.error,
+        logprobs=answer.logprobs or UNSET,
     )
 
 
@@ -113,4 +116,5 @@ def _answer(entry: Entry) -> Answer:
         prompt_tokens=entry.prompt_tokens,
         completion_tokens=entry.completion_tokens,
         error=entry.error,
+        logprobs=entry.logprobs or (),
     )

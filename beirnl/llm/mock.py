@@ -4,7 +4,8 @@ It puts English into something that reads like Dutch, word by word (and back, wh
 and depends on nothing but the request. A fault is planted by a mark in the source, such as
 ``[[fault:empty]]``. A word behind it says which requests have the fault: ``[[fault:empty:once]]`` those with
 temperature 0, ``[[fault:empty:plain]]`` those that ask for no JSON, ``[[fault:empty:whole]]`` those with more
-than one sentence. ``BEIRNL_MOCK_DELAY`` waits that many seconds per request.
+than one sentence. ``BEIRNL_MOCK_DELAY`` waits that many seconds per request. Questions about a text it writes
+and answers as :mod:`beirnl.llm.mock_questions` says.
 """
 
 import json
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
 from beirnl.errors import EngineError
+from beirnl.llm.mock_questions import choose, write_question
 from beirnl.llm.protocol import Answer, Enough, Request, Surroundings, never
 from beirnl.specs import LlmSpec
 
@@ -99,6 +101,8 @@ class MockLlm:
     def _answer(self, request: Request) -> Answer:
         if self._delay:
             time.sleep(self._delay)
+        if request.choices or request.json_schema:
+            return _finished((choose if request.choices else write_question)(request), request, "")
         asked = request.last_text
         source = asked if self._languages else _source(asked)
         mark = _FAULT.search(source)

@@ -32,10 +32,27 @@ class _Message(msgspec.Struct):
     refusal: str | None = None
 
 
+class _Token(msgspec.Struct):
+    token: str
+    logprob: float
+
+
+class _Position(msgspec.Struct):
+    top_logprobs: list[_Token] | None = None
+
+
+class _Logprobs(msgspec.Struct):
+    """Of a chat: ``content``; of a completion: ``top_logprobs``; both per token of the answer."""
+
+    content: list[_Position] | None = None
+    top_logprobs: list[dict[str, float] | None] | None = None
+
+
 class _Choice(msgspec.Struct):
     message: _Message | None = None
     text: str | None = None
     finish_reason: str | None = None
+    logprobs: _Logprobs | None = None
 
 
 class _Completion(msgspec.Struct):
@@ -58,8 +75,16 @@ def json_schema(fields: Sequence[str]) -> dict[str, Any]:
     }
 
 
+def schema_of(request: Request) -> dict[str, Any] | None:
+    """The JSON Schema that the answer must follow, or None."""
+    if request.json_schema:
+        schema: dict[str, Any] = msgspec.json.decode(request.json_schema)
+        return schema
+    return json_schema(request.json_fields) if request.json_fields else None
+
+
 def request_body(request: Request, model: str) -> dict[str, Any]:
-    """The JSON body of a request.
+    """The JSON body of a request. OpenAI's format has no way to ask for one of its ``choices``.
 
     Args:
         request: what is asked.
@@ -74,9 +99,15 @@ def request_body(request: Request, model: str) -> dict[str, Any]:
     body["temperature"] = request.temperature
     if request.stop:
         body["stop"] = list(request.stop)
-    if request.json_fields:
-        schema = {"name": "answer", "strict": True, "schema": json_schema(request.json_fields)}
-        body["response_format"] = {"type": "json_schema", "json_schema": schema}
+    schema = schema_of(request)
+    if schema:
+        named = {"name": "answer", "strict": True, "schema": schema}
+        body["response_format"] = {"type": "json_schema", "json_schema": named}
+    if request.logprobs:
+        chat = request.messages is not None
+        body |= (
+            {"logprobs": True, "top_logprobs": request.logprobs} if chat else {"logprobs": request.logprobs}
+        )
     return body
 
 
@@ -107,4 +138,13 @@ def read_answer(payload: bytes | dict[str, Any]) -> Answer:
     reason = FINISH_REASONS.get(choice.finish_reason or "")
     if reason is None:
         return Answer("", "error", *tokens, f"the server ended the answer: {choice.finish_reason}")
-    return Answer(text or "", reason, *tokens)
+    return Answer(text or "", reason, *tokens, logprobs=_first_logprobs(choice.logprobs))
+
+
+def _first_logprobs(told: _Logprobs | None) -> tuple[tuple[str, float], ...]:
+    """The likeliest first tokens, as a chat or a completion tells them."""
+    if told and told.content:
+        return tuple((one.token, one.logprob) for one in told.content[0].top_logprobs or ())
+    if told and told.top_logprobs:
+        return tuple((told.top_logprobs[0] or {}).items())
+    return ()

@@ -26,6 +26,9 @@ class Request:
         stop: strings before which the answer ends; they are not part of it.
         json_fields: if set, the answer is one JSON object with these text fields; an engine that can
             constrain its output to that does so.
+        json_schema: as the text of a JSON Schema, where the object is more than text fields.
+        choices: if set, the answer is one of these; an engine that can constrain its output does so.
+        logprobs: so many of the likeliest first tokens are told with the answer, by engines that can.
     """
 
     prompt: str | None = None
@@ -34,6 +37,9 @@ class Request:
     temperature: float = 0.0
     stop: tuple[str, ...] = ()
     json_fields: tuple[str, ...] = ()
+    json_schema: str = ""
+    choices: tuple[str, ...] = ()
+    logprobs: int = 0
 
     def __post_init__(self) -> None:
         if (self.prompt is None) == (self.messages is None):
@@ -47,7 +53,7 @@ class Request:
             sample: which of several answers to one request.
             attempt: which attempt, where earlier answers were rejected.
         """
-        asked = {
+        asked: dict[str, object] = {
             "prompt": self.prompt,
             "messages": self.messages,
             "max_tokens": self.max_tokens,
@@ -57,8 +63,15 @@ class Request:
             "sample": sample,
             "attempt": attempt,
         }
-        if self.json_fields:  # left out where it is empty: answers given before the field existed stay known
-            asked["json"] = self.json_fields
+        later: dict[
+            str, object
+        ] = {  # left out where it is empty: answers given before the field existed stay known
+            "json": self.json_fields,
+            "schema": self.json_schema,
+            "choices": self.choices,
+            "logprobs": self.logprobs,
+        }
+        asked |= {name: value for name, value in later.items() if value}
         return hashlib.blake2b(_canonical(asked).encode("ascii"), digest_size=16).hexdigest()
 
     @property
@@ -77,6 +90,8 @@ class Answer:
         prompt_tokens: tokens of the prompt.
         completion_tokens: tokens of the answer.
         error: why there is no answer, where ``finish_reason`` is ``error``.
+        logprobs: likeliest first tokens and their natural log-probabilities, where they were asked for and
+            the engine tells them; before any constraint, where the engine has one.
     """
 
     text: str
@@ -84,6 +99,7 @@ class Answer:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     error: str = ""
+    logprobs: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """The transformers engine: runs wherever PyTorch does; causal and sequence-to-sequence models, in batches."""
 
+import dataclasses
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
@@ -40,7 +41,7 @@ class Model(Protocol):
         ...
 
     def answer(self, prompts: list[list[int]], rooms: list[int], like: Request) -> list[Answer]:
-        """Answers of one batch, whose requests have the temperature and the stop strings of ``like``."""
+        """Answers of one batch, whose requests have temperature, stop strings and choices of ``like``."""
         ...
 
 
@@ -71,12 +72,12 @@ class TransformersLlm:
         model = self._model
         prompts = [model.tokens(request) for request in requests]
         rooms = [model.room(request, len(p)) for request, p in zip(requests, prompts, strict=True)]
-        alike: dict[tuple[float, tuple[str, ...]], list[int]] = defaultdict(list)
+        alike: dict[tuple[object, ...], list[int]] = defaultdict(list)
         for place, request in enumerate(requests):
             if rooms[place] <= 0:
                 yield place, too_long(len(prompts[place]), model.window)
             else:
-                alike[request.temperature, request.stop].append(place)
+                alike[request.temperature, request.stop, request.choices, request.logprobs].append(place)
         for places in alike.values():
             for batch in batches(places, list(map(len, prompts)), [room * model.beams for room in rooms]):
                 if enough():
@@ -122,8 +123,10 @@ class CausalModel:
     def answer(self, prompts: list[list[int]], rooms: list[int], like: Request) -> list[Answer]:
         """Answers of one batch; see :class:`Model`."""
         import torch
+        from transformers import LogitsProcessorList
 
         width = max(map(len, prompts))
+        first = _FirstToken(self._tokenizer, like, width, self._ends)
         ids = torch.tensor([[self._pad] * (width - len(prompt)) + prompt for prompt in prompts])
         mask = torch.tensor([[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in prompts])
         with torch.inference_mode():
@@ -134,15 +137,49 @@ class CausalModel:
                 pad_token_id=self._pad,
                 eos_token_id=self._ends,
                 stopping_criteria=[_RowsDone(self._tokenizer, like.stop, rooms, width)],
+                logits_processor=LogitsProcessorList([first]),
                 **sampling(like.temperature),
             )
-        return [
+        answers = [
             read_answer(self._decode, row[:room], (*self._ends, self._pad), like.stop, len(prompt))
             for row, prompt, room in zip(output[:, width:].tolist(), prompts, rooms, strict=True)
         ]
+        told = zip(answers, first.told, strict=True) if first.told else ()
+        return [dataclasses.replace(answer, logprobs=row) for answer, row in told] or answers
 
     def _decode(self, tokens: list[int]) -> str:
         return str(self._tokenizer.decode(tokens, skip_special_tokens=True))
+
+
+class _FirstToken:
+    """Logits processor: notes the likeliest first tokens, and then lets only the choices be written.
+
+    Attributes:
+        told: per row the likeliest first tokens and their log-probabilities; empty where none are asked for.
+    """
+
+    def __init__(self, tokenizer: Any, like: Request, width: int, ends: Sequence[int]) -> None:
+        self._tokenizer, self._logprobs, self._width, self._ends = tokenizer, like.logprobs, width, list(ends)
+        self._choices = [tokenizer(choice, add_special_tokens=False)["input_ids"] for choice in like.choices]
+        self.told: list[tuple[tuple[str, float], ...]] = []
+
+    def __call__(self, ids: Any, scores: Any) -> Any:
+        if self._logprobs and ids.shape[1] == self._width:
+            self._note(scores)
+        if not self._choices:
+            return scores
+        allowed = scores.new_full(scores.shape, float("-inf"))
+        for row, written in enumerate(ids[:, self._width :].tolist()):
+            begun = [choice for choice in self._choices if choice[: len(written)] == written]
+            following = [choice[len(written)] for choice in begun if len(choice) > len(written)] or self._ends
+            allowed[row, following] = scores[row, following]
+        return allowed
+
+    def _note(self, scores: Any) -> None:
+        best = scores.float().log_softmax(dim=-1).topk(self._logprobs)
+        for tokens, values in zip(best.indices.tolist(), best.values.tolist(), strict=True):
+            texts = (str(self._tokenizer.decode([token])) for token in tokens)
+            self.told.append(tuple(zip(texts, values, strict=True)))
 
 
 class _RowsDone:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from beirnl.errors import ConfigError, EngineError, PrerequisiteError
 from beirnl.llm.local import last_line, load_config, load_tokenizer, model_folder, token_ids
-from beirnl.llm.openai_format import json_schema
+from beirnl.llm.openai_format import schema_of
 from beirnl.llm.protocol import Answer, Enough, FinishReason, Request, Surroundings, never, too_long
 from beirnl.specs import LlmSpec
 
@@ -234,19 +234,31 @@ def _answer(output: Any) -> Answer:
         completion.finish_reason if completion.finish_reason in ("stop", "length") else "error"
     )
     error = "" if reason != "error" else f"vLLM ended the request: {completion.finish_reason}"
-    return Answer(completion.text, reason, len(output.prompt_token_ids), len(completion.token_ids), error)
+    tokens = len(output.prompt_token_ids), len(completion.token_ids)
+    return Answer(completion.text, reason, *tokens, error, _first_logprobs(completion.logprobs))
+
+
+def _first_logprobs(told: Any) -> tuple[tuple[str, float], ...]:
+    """The likeliest first tokens, out of a mapping per token of the answer."""
+    first = told[0].values() if told else ()
+    return tuple((one.decoded_token or "", float(one.logprob)) for one in first)
 
 
 def _sampling(request: Request, room: int) -> Any:
     from vllm import SamplingParams
     from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 
-    fields = request.json_fields
+    constraint: dict[str, Any] = {}
+    if request.choices:
+        constraint = {"choice": list(request.choices)}
+    elif schema := schema_of(request):
+        constraint = {"json": schema}
     return SamplingParams(
         temperature=request.temperature,
         max_tokens=min(request.max_tokens, room),
         stop=list(request.stop),
-        structured_outputs=StructuredOutputsParams(json=json_schema(fields)) if fields else None,
+        structured_outputs=StructuredOutputsParams(**constraint) if constraint else None,
+        logprobs=request.logprobs or None,
         output_kind=RequestOutputKind.FINAL_ONLY,
     )
 

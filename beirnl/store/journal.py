@@ -24,7 +24,7 @@ REFUSALS = 3  # as often is a request asked through batch files that the provide
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One answer: the key of its request and what came back."""
+    """One answer: the key of its request and what came back; log-probabilities where they were told."""
 
     key: str
     text: str
@@ -32,6 +32,7 @@ class Entry(msgspec.Struct, frozen=True):
     prompt_tokens: int = 0
     completion_tokens: int = 0
     error: str = ""
+    logprobs: tuple[tuple[str, float], ...] | msgspec.UnsetType = msgspec.UNSET
 
 
 def bucket_range(shard: int, shards: int) -> tuple[int, int]:

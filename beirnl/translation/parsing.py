@@ -70,7 +70,7 @@ def _object(answer: str, template: Template, titled: bool) -> Parsed:
         return Parsed("", "")
     needed = [field for field in template.fields if field != "title" or titled]
     complete = [
-        found for found in _objects(answer) if all(isinstance(found.get(field), str) for field in needed)
+        found for found in json_objects(answer) if all(isinstance(found.get(field), str) for field in needed)
     ]
     if not complete:
         return Parsed("", answer, ("malformed",))
@@ -78,8 +78,8 @@ def _object(answer: str, template: Template, titled: bool) -> Parsed:
     return Parsed(title, text, ("title-lost",) if titled and not title else ())
 
 
-def _objects(answer: str) -> Iterator[dict[str, Any]]:
-    """JSON objects in a text, in their order."""
+def json_objects(answer: str) -> Iterator[dict[str, Any]]:
+    """JSON objects in a text, in their order; what stands around them (a Markdown fence) does not matter."""
     place = answer.find("{")
     for _ in range(_ATTEMPTS):
         if place < 0:

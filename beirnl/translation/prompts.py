@@ -27,7 +27,7 @@ import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -48,7 +48,7 @@ _ON_ITS_OWN = re.compile(r"^\{title\}[^\S\n]*(\n\s*)\{text\}", re.MULTILINE)
 _TAGGED = re.compile(rf"{TAG.pattern}\s*\{{title\}}\s*(?:{TAG.pattern}\s*)+\{{text\}}", re.IGNORECASE)
 _ORDINARY = re.compile(r"[\w\s.,:;!?'\"()–—-]")  # what titles have, so that it separates nothing
 _ROOM = 64  # tokens an answer may have besides one per character of its source: ends a runaway answer early
-_WARMER = 0.4  # added to the temperature with each attempt, since the same question gets the same answer
+WARMER = 0.4  # added to the temperature with each attempt, since the same question gets the same answer
 _BETWEEN = re.compile(r"\{[a-z_]+\}|\n|\||</?\w+>")  # what separates the constant parts of a template
 _LABEL = re.compile(r"^\s*\w+:\s")
 _ECHO = 5  # words that a constant part has at least, to be recognised in an answer
@@ -111,7 +111,7 @@ def read_template(name: str, content: str, kind: Kind) -> Template:
             back apart, or the part above ``---`` is malformed.
     """
     above, line, below = lines(content).partition("\n---\n")
-    head = _read_head(name, above if line else "")
+    head = read_head(name, above if line else "", _Head)
     text = (below if line else above).strip("\n")
     _check_placeholders(name, text, head, kind)
     template = Template(name, text, head, with_title="{title}" in text, echoes=_echoes(text))
@@ -167,15 +167,28 @@ def _check_placeholders(name: str, text: str, head: _Head, kind: Kind) -> None:
         raise ConfigError("json: a bare source asks for no structure", where=where, remedy="leave json out")
 
 
-def _read_head(name: str, text: str) -> _Head:
+_H = TypeVar("_H", bound=BaseModel)
+
+
+def read_head(name: str, text: str, kind: type[_H]) -> _H:
+    """What stands above the line ``---`` of a prompt file.
+
+    Args:
+        name: the file's name, for errors.
+        text: TOML.
+        kind: the fields that it may have.
+
+    Raises:
+        ConfigError: it is not TOML, or has another field or a value that cannot be.
+    """
     try:
-        return _Head.model_validate(tomllib.loads(text))
+        return kind.model_validate(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"not TOML above the line --- ({error})", where=f"{name}.txt") from error
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))
-        known = ", ".join(info.alias or field for field, info in _Head.model_fields.items())
+        known = ", ".join(info.alias or field for field, info in kind.model_fields.items())
         raise ConfigError(
             f"{field}: {first['msg']}", where=f"{name}.txt", remedy=f"above the line --- use {known}"
         ) from error
@@ -272,7 +285,7 @@ def render(
         None if chat else prompt,
         (("user", prompt),) if chat else None,
         min(llm.max_tokens, room) << attempt,
-        round(llm.temperature + attempt * _WARMER, 3),
+        round(llm.temperature + attempt * WARMER, 3),
         head.stop + llm.stop,
         head.fields,
     )

@@ -70,12 +70,16 @@ def test_a_request_is_put_into_geminis_words(tmp_path):
     }
 
 
-def test_every_request_line_is_one_that_the_sdk_knows(tmp_path):
+@pytest.mark.parametrize(
+    "asked", [{"json_fields": ("title",)}, {"json_schema": '{"type": "object"}'}, {"choices": ("0", "1")}]
+)
+def test_every_request_line_is_one_that_the_sdk_knows(asked):
     from google.genai import types
 
     with GeminiServer() as server:
-        line = GeminiProvider(spec(server)).line("k", chats("a", json_fields=("title",), stop=("x",))[0])
+        line = GeminiProvider(spec(server)).line("k", chats("a", stop=("x",), **asked)[0])
     request = json.loads(line)["request"]
+    assert request["generationConfig"]["responseMimeType"]
     types.GenerationConfig.model_validate(request["generationConfig"])  # an unknown field is an error there
     types.Content.model_validate(request["contents"][0])
 

@@ -1,5 +1,6 @@
 import importlib.util
 import json
+import math
 import os
 import re
 import subprocess
@@ -37,6 +38,9 @@ def test_equal_requests_have_one_key_and_anything_asked_otherwise_another():
         replace(REQUEST, temperature=0.5),
         replace(REQUEST, stop=()),
         replace(REQUEST, json_fields=("title", "text")),
+        replace(REQUEST, json_schema='{"type": "object"}'),
+        replace(REQUEST, choices=("0", "1")),
+        replace(REQUEST, logprobs=5),
     ]
     keys = [request.key(MODEL) for request in (REQUEST, *variants)]
     keys += [REQUEST.key(MODEL, sample=1), REQUEST.key(MODEL, attempt=1), REQUEST.key(None)]
@@ -436,6 +440,9 @@ def main(name):
     several = [ask("The cat sleeps."), ask("Where is the station?"), ask("word " * 500)]
     several.append(ask("A cat", max_tokens=3))
     found = {"answers": [asdict(answer) for answer in in_order(engine, several)]}
+    settings = {"max_tokens": 1, "stop": (), "choices": ("0", "1", "2", "3"), "logprobs": 20}
+    chosen = in_order(engine, [ask(text, **settings) for text in ("A cat", "Tea is hot.")])
+    found["choices"] = [asdict(answer) for answer in chosen]
     if name == "vllm":
         found |= of_vllm(engine)
     engine.close()
@@ -497,6 +504,12 @@ def test_a_real_model_answers_and_says_how_it_ended(engine, tmp_path):
     assert (long["text"], long["finish_reason"]) == ("", "error")
     assert "window is 512" in long["error"]
     assert short["completion_tokens"] <= 3
+    for answer in found["choices"]:  # the model would not choose so by itself, as the log-probabilities show
+        assert answer["text"] in ("0", "1", "2", "3") and answer["completion_tokens"] == 1
+        told = [logprob for _, logprob in answer["logprobs"]]
+        assert 20 <= len(told) <= 21 and all(logprob <= 0 for logprob in told)
+        assert 0.3 < sum(math.exp(logprob) for logprob in told[:20]) <= 1.001
+        assert max(answer["logprobs"], key=lambda pair: pair[1])[0].strip() not in ("0", "1", "2", "3")
     if engine == "vllm":
         assert found["units"] == [12] * 4 and found["texts"] == 48
         text, ended = found["json"]["text"], found["json"]["finish_reason"]

@@ -93,6 +93,44 @@ def test_structure_is_asked_for_as_a_strict_schema():
             jsonschema.validate(wrong, asked["schema"])
 
 
+def test_a_schema_of_its_own_and_logprobs_are_asked_for_in_the_words_of_each_route():
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    chat = Request(messages=(("user", "x"),), json_schema=json.dumps(schema), logprobs=5, choices=("0",))
+    body = request_body(chat, "m")
+    assert body["response_format"]["json_schema"]["schema"] == schema
+    assert (body["logprobs"], body["top_logprobs"]) == (True, 5)
+    assert "choices" not in body
+    body = request_body(Request(prompt="x", logprobs=5), "m")
+    assert body["logprobs"] == 5 and "top_logprobs" not in body and "response_format" not in body
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {
+            "message": {"content": "2"},
+            "logprobs": {
+                "content": [
+                    {"token": "2", "logprob": -0.1, "top_logprobs": [
+                        {"token": "2", "logprob": -0.1, "bytes": [50]}, {"token": " 1", "logprob": -2.5},
+                    ]},
+                    {"token": ".", "logprob": -9.0, "top_logprobs": []},
+                ]
+            },
+        },
+        {"text": "2", "logprobs": {"tokens": ["2"], "top_logprobs": [{"2": -0.1, " 1": -2.5}, None]}},
+    ],
+)  # fmt: skip
+def test_logprobs_of_the_first_token_are_read(choice):
+    answer = read_answer(completion(**choice))
+    assert (answer.text, answer.logprobs) == ("2", (("2", -0.1), (" 1", -2.5)))
+
+
+@pytest.mark.parametrize("told", [None, {}, {"content": []}, {"content": None}, {"top_logprobs": []}])
+def test_a_server_that_tells_no_logprobs_is_read_all_the_same(told):
+    assert read_answer(completion(text="2", logprobs=told)) == Answer("2", "stop")
+
+
 def completion(**choice) -> dict:
     return {"choices": [{"finish_reason": "stop", **choice}], "usage": None}
 

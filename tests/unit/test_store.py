@@ -184,6 +184,17 @@ def test_an_answer_is_in_the_file_before_the_journal_is_closed(tmp_path):
     assert known(tmp_path, 0, 1) == {"1": entry("1")}
 
 
+def test_logprobs_are_kept_and_entries_without_them_are_written_as_before(tmp_path):
+    told = Entry("2", "3", "stop", 9, 1, logprobs=(("3", -0.25), (" 1", -1.5)))
+    with Journal(tmp_path, *bucket_range(0, 1), "a") as journal:
+        journal.append(entry("1"))
+        journal.append(told)
+    assert known(tmp_path, 0, 1)["2"] == told
+    (path,) = tmp_path.glob("*.jsonl")
+    first, second = map(json.loads, path.read_bytes().splitlines())
+    assert "logprobs" not in first and second["logprobs"] == [["3", -0.25], [" 1", -1.5]]
+
+
 def test_only_the_answers_that_are_wanted_are_kept_in_memory(tmp_path):
     with Journal(tmp_path, *bucket_range(0, 1), "a") as journal:
         for key in "123":

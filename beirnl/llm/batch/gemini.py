@@ -140,6 +140,12 @@ def _body(request: Request) -> dict[str, Any]:
             "required": list(properties),
             "propertyOrdering": list(properties),
         }
+    if request.json_schema:
+        config["responseMimeType"] = "application/json"
+        config["responseJsonSchema"] = json.loads(request.json_schema)
+    if request.choices:
+        config["responseMimeType"] = "text/x.enum"
+        config["responseSchema"] = {"type": "STRING", "enum": list(request.choices)}
     body: dict[str, Any] = {"contents": contents, "generationConfig": config}
     system = [{"text": content} for role, content in messages if role == "system"]
     return body | ({"systemInstruction": {"parts": system}} if system else {})

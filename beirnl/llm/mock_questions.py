@@ -1,0 +1,63 @@
+"""What the stand-in engine asks about a text, and answers: a sentence with a gap, and words that may fill it.
+
+The question is right to ask of retrieval: who has the sentence in a passage knows the word, who has not has
+to guess.
+"""
+
+import json
+import re
+import zlib
+
+from beirnl.llm.answer_key import read_prompt
+from beirnl.llm.protocol import Request
+
+GAP = "____"
+_BETWEEN_LINES = re.compile(r"^-{5,}\n(.*)\n-{5,}$", re.MULTILINE | re.DOTALL)
+_LABEL = re.compile(r"^Text: (.*)$", re.MULTILINE)
+_SENTENCE = re.compile(r"[^.!?\n]+")
+_WORD = re.compile(r"\b[^\W\d_]{5,}\b")
+
+
+def write_question(request: Request) -> str:
+    """A question about the text in a prompt, as JSON; a refusal where the text has too few words for it.
+
+    Args:
+        request: with the schema of the question; the text stands between two lines of dashes, or behind the
+            last ``Text:``.
+    """
+    options = json.loads(request.json_schema)["properties"]["options"]["maxItems"]
+    shown = [*_LABEL.findall(request.last_text), *_BETWEEN_LINES.findall(request.last_text)]
+    text = shown[-1] if shown else request.last_text
+    for sentence in sorted(_SENTENCE.findall(text), key=len, reverse=True):
+        inside = _WORD.findall(sentence)
+        once = [word for word in inside if sentence.casefold().count(word.casefold()) == 1]
+        known = " ".join(inside).casefold()
+        others = {word.casefold(): word for word in _WORD.findall(text) if word.casefold() not in known}
+        if once and len(others) >= options - 1:
+            word = max(once, key=len)
+            asked = " ".join(re.sub(rf"\b{word}\b", GAP, sentence).split())
+            return _written(f"{asked}?", word, sorted(others.values())[: options - 1])
+    return "This text is too short to ask something."
+
+
+def _written(question: str, answer: str, others: list[str]) -> str:
+    words = [(answer, True), *((word, False) for word in others)]
+    options = [
+        {"text": word, "is_correct": right, "explanation": f"{word}: {str(right).lower()}"}
+        for word, right in words
+    ]
+    return json.dumps({"question": question, "options": options}, ensure_ascii=False)
+
+
+def choose(request: Request) -> str:
+    """The number of the option with which the question's sentence stands in a passage, or which stands there
+    by itself; a guess that depends on the question alone, where none does."""
+    read = read_prompt(request.last_text)
+    if read is None:
+        return request.choices[0]
+    question = read.questions[-1]
+    for number, option in enumerate(read.options):
+        sought = question.rstrip("?").replace(GAP, option) if GAP in question else option
+        if read.shows(question, sought):
+            return str(number)
+    return request.choices[zlib.crc32(question.encode()) % len(request.choices)]
