@@ -131,7 +131,7 @@ def carry_out(experiment: "Experiment", progress: "Progress | None" = None) -> R
     from beirnl.reporting import gather
     from beirnl.reporting.writing import write
 
-    pipeline = Pipeline.of(experiment, progress or Silent())
+    pipeline = Pipeline.of(experiment, progress or Silent(), again=True)
     run_nodes(pipeline, None, pipeline.wanted(None))
     found = gather(pipeline)
     return Results(found, write(pipeline, found), experiment)

@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 from beirnl.config import Experiment
 from beirnl.cost import amount
-from beirnl.errors import BudgetError, ConfigError, nearest
+from beirnl.errors import BeirnlError, BudgetError, ClusterError, ConfigError, StoreError, nearest
 from beirnl.executors import Executor
 from beirnl.graph import Graph, Node, build_graph, check_sizes
 from beirnl.progress import Progress, Silent, watched
 from beirnl.spending import Spending
 from beirnl.stages import STAGES, Stage
-from beirnl.stages.base import Allowance, Task
+from beirnl.stages.base import Allowance, StoppedError, Task
 from beirnl.stages.translate import llm_of
 from beirnl.store.artifacts import (
     REDUCE,
@@ -33,6 +33,7 @@ from beirnl.versions import versions
 
 State = Literal["done", "pending", "waiting", "stale"]
 _NAMED = 5  # units
+_OF_NO_SYSTEM = BudgetError, ClusterError, StoppedError, StoreError  # end a run, whoever met them
 _LEAST_SHARE = 0.005  # of max_cost: with less left, the run stops
 
 
@@ -57,10 +58,19 @@ class Pipeline:
     _manifests: dict[str, Manifest] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, experiment: Experiment, progress: Progress | None = None) -> "Pipeline":
-        """Resolve an experiment."""
+    def of(
+        cls, experiment: Experiment, progress: Progress | None = None, *, again: bool = False
+    ) -> "Pipeline":
+        """Resolve an experiment.
+
+        Args:
+            experiment: as its file says.
+            progress: is told how far a run is.
+            again: also with the systems that failed in its last run, to be tried again.
+        """
         workspace = Workspace(experiment.workspace_path)
-        return cls(experiment, workspace, build_graph(experiment, workspace), progress or Silent())
+        graph = build_graph(experiment, workspace, {} if again else None)
+        return cls(experiment, workspace, graph, progress or Silent())
 
     # plan ---------------------------------------------------------------------------------------------------
 
@@ -127,6 +137,9 @@ class Pipeline:
     def run(self, executor: Executor, only: str | None = None, nodes: Sequence[Node] | None = None) -> None:
         """Make what is pending, stage after stage; what has its receipt is not made again.
 
+        A system that question answering can do without is left out when it fails, and the graph is that of
+        the others from then on.
+
         Args:
             executor: runs the units; those that it leaves pending stay so, with what stands on them.
             only: a stage; then only it and what it needs are made.
@@ -149,14 +162,35 @@ class Pipeline:
         Spending.check_limit(self.experiment, self.graph, self.workspace, wanted)
         with Lease(self.workspace.lease_path, self.progress.say):
             self.workspace.lock(self.experiment.name, self.lock())
+            self.workspace.record_failures(self.experiment.name, self.graph.failed)
             run_id = uuid.uuid4().hex[:8]
             deferred: set[str] = set()
             self.check(wanted)
             while group := self._next_group(wanted, deferred):
-                self._run_group(group, executor, run_id)
+                try:
+                    self._run_group(group, executor, run_id)
+                except BeirnlError as error:
+                    wanted = self._without(group, error, wanted)
+                    continue
                 if group[0].stage.startswith("import-"):
                     self.check(wanted)
                 deferred |= {node.key for node in group if not self._manifest(node)}
+
+    def _without(self, group: Sequence[Node], error: BeirnlError, wanted: Sequence[Node]) -> list[Node]:
+        """Leave out the systems that an error ends; what is to be made without them. Raises the error where
+        it is nobody's, or everybody's."""
+        failed = dict.fromkeys((name for node in group for name in self.graph.systems_on(node)), str(error))
+        searched = self.graph.answering.searched if self.graph.answering else ()
+        if isinstance(error, _OF_NO_SYSTEM) or not failed or len(failed) == len(searched):
+            raise error
+        for name, why in failed.items():
+            self.progress.say(f"{name} is left out: {why}")
+        stages = {node.stage for node in wanted}
+        reasons = {**self.graph.failed, **failed}
+        self.workspace.record_failures(self.experiment.name, reasons)
+        self.graph = build_graph(self.experiment, self.workspace, reasons)
+        self.workspace.lock(self.experiment.name, self.lock())
+        return self.needed([node for node in self.graph.nodes.values() if node.stage in stages])
 
     def lock(self) -> dict[str, str]:
         """Names of artifacts to their keys."""
@@ -255,11 +289,11 @@ class Pipeline:
         Raises:
             BudgetError: it is reached.
         """
-        translation = self.experiment.translation
-        if not stage.asks or translation is None or translation.max_cost is None:
+        most = self.experiment.max_cost
+        if not stage.asks or most is None:
             yield None
             return
-        spending, most = Spending.limited(self.experiment, self.graph, self.workspace), translation.max_cost
+        spending = Spending.limited(self.experiment, self.graph, self.workspace)
         before, spent, least = -1.0, spending.money(), _LEAST_SHARE * most
         while before < 0 or (spent > before and most - spent >= least):
             left = most - spent if most - spent >= least else 0.0

@@ -68,8 +68,7 @@ class Spending:
         Raises:
             ConfigError: as :meth:`limited`, if any of the nodes asks an engine.
         """
-        translation = experiment.translation
-        if translation and translation.max_cost and any(STAGES[node.stage].asks for node in nodes):
+        if experiment.max_cost and any(STAGES[node.stage].asks for node in nodes):
             cls.limited(experiment, graph, workspace)
 
     @property
@@ -129,7 +128,8 @@ def _table_of(experiment: Experiment, llm: LlmSpec) -> tuple[str, EngineConfig |
     translation, name = experiment.translation, llm.model and llm.model.name
     tables: dict[str, EngineConfig | None] = {"[translation]": translation}
     tables["[translation.second]"] = translation and translation.second
+    tables |= experiment.rag.engines if experiment.rag else {}
     for heading, table in tables.items():
         if table and table.engine in (llm.engine, "auto") and table.model == name:
             return heading, table
-    return "[translation]", None
+    return next((heading for heading, table in tables.items() if table), "[translation]"), None

@@ -6,6 +6,7 @@ import typer
 
 from beirnl.api import run_nodes
 from beirnl.cli.app import Exp, app, console, load, progress_of_terminal
+from beirnl.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,6 +36,12 @@ def plan(
     from beirnl.pipeline import Pipeline
 
     loaded = load(experiment)
+    if estimate and loaded.rag:
+        raise ConfigError(
+            "nothing estimates [rag] beforehand",
+            where=experiment,
+            remedy="run it with --only plan-answers: the receipts then tell how many prompts are left",
+        )
     if estimate:
         if loaded.translation:
             _show_cost(loaded.only_translated)
@@ -113,7 +120,7 @@ def run(
         runtime = loaded.runtime.model_copy(update={"workers": workers})
         loaded = loaded.model_copy(update={"runtime": runtime})
     with progress_of_terminal() as progress:
-        pipeline = Pipeline.of(loaded, progress)
+        pipeline = Pipeline.of(loaded, progress, again=True)
         run_nodes(pipeline, address, pipeline.wanted(only))
     if only is None:
         _write_reports(pipeline)
@@ -157,8 +164,7 @@ def _show_spending(pipeline: "Pipeline") -> None:
     from beirnl.cost import amount
     from beirnl.spending import Spending
 
-    translation = pipeline.experiment.translation
-    if translation is None:
+    if not pipeline.graph.asked():
         return
     spending = Spending.of(pipeline.experiment, pipeline.graph, pipeline.workspace)
     found = [spending.totals(llm) for llm in spending.prices]
@@ -169,9 +175,8 @@ def _show_spending(pipeline: "Pipeline") -> None:
     elif any(price and (price.input or price.output) for price in spending.prices.values()):
         spent = spending.money()
         line += f", {amount(spent)} {spending.currency} spent"
-        if translation.max_cost:
-            left = max(0.0, translation.max_cost - spent)
-            line += f", {amount(left)} of {amount(translation.max_cost)} left"
+        if most := pipeline.experiment.max_cost:
+            line += f", {amount(max(0.0, most - spent))} of {amount(most)} left"
     print(line)
 
 

@@ -7,6 +7,7 @@ from beirnl.config.experiment import Experiment
 from beirnl.config.loading import experiment_of, load_experiment
 from beirnl.config.models import ModelConfig
 from beirnl.config.paths import PACKAGE, expand, resolve_path
+from beirnl.config.rag import AnswersConfig, QuestionsConfig, RagConfig
 from beirnl.config.sections import (
     DatasetConfig,
     EngineConfig,
@@ -27,6 +28,7 @@ from beirnl.config.systems import (
 
 __all__ = [
     "PACKAGE",
+    "AnswersConfig",
     "Bm25System",
     "DatasetConfig",
     "DenseSystem",
@@ -37,6 +39,8 @@ __all__ = [
     "ModelConfig",
     "ParallelConfig",
     "PriceConfig",
+    "QuestionsConfig",
+    "RagConfig",
     "RerankSystem",
     "RunSystem",
     "Runtime",

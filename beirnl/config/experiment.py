@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from beirnl.config.fields import Line, Name
 from beirnl.config.models import ModelConfig
 from beirnl.config.paths import expand, resolve_path
+from beirnl.config.rag import RagConfig
 from beirnl.config.sections import (
     DatasetConfig,
     EvaluationConfig,
@@ -15,7 +16,7 @@ from beirnl.config.sections import (
     Section,
     TranslationConfig,
 )
-from beirnl.config.systems import FusionSystem, LateSystem, RerankSystem, System
+from beirnl.config.systems import Bm25System, DenseSystem, FusionSystem, LateSystem, RerankSystem, System
 from beirnl.errors import nearest
 
 
@@ -29,6 +30,7 @@ class Experiment(Section):
     model: tuple[ModelConfig, ...] = ()
     parallel: tuple[ParallelConfig, ...] = ()
     translation: TranslationConfig | None = None
+    rag: RagConfig | None = None
     system: tuple[System, ...] = ()
     evaluation: EvaluationConfig = EvaluationConfig()
     runtime: Runtime = Runtime()
@@ -36,7 +38,9 @@ class Experiment(Section):
 
     @model_validator(mode="after")
     def _names(self) -> "Experiment":
-        if not self.dataset and not self.parallel:
+        if self.rag:
+            self._check_rag(self.rag)
+        elif not self.dataset and not self.parallel:
             raise ValueError("there is neither a [[dataset]] nor a [[parallel]]: nothing to do")
         if not self.system and not self.translation:
             raise ValueError("there is neither a system nor a translation: nothing to do")
@@ -55,6 +59,31 @@ class Experiment(Section):
             for name in _stands_on(system):
                 _known(name, systems[:position], "system above it")
         return self
+
+    def _check_rag(self, rag: RagConfig) -> None:
+        """Documents take the place of datasets, and systems are those that search them by themselves."""
+        for name in ("dataset", "parallel", "translation"):
+            if getattr(self, name):
+                raise ValueError(f"[rag] and [{name}] are for two experiment files: leave one out")
+        if not self.system:
+            raise ValueError("[rag] compares systems: add a [[system]]")
+        deepest = max(rag.ks)
+        for system in self.system:
+            searches = isinstance(system, Bm25System | DenseSystem | LateSystem) and not _stands_on(system)
+            if not searches:
+                raise ValueError(
+                    f"system {system.name!r} cannot stand beside [rag]: use kind bm25, dense, or late without first"
+                )
+            if system.datasets or system.languages:
+                raise ValueError(f"system {system.name!r}: [rag] has no datasets and no languages to choose")
+            if system.depth < deepest:
+                raise ValueError(f"system {system.name!r}: depth must be {deepest} or more, as ks say")
+
+    @property
+    def max_cost(self) -> float | None:
+        """What answers may cost, in the price's currency; None: no limit."""
+        asking = self.translation or self.rag
+        return asking.max_cost if asking else None
 
     @property
     def only_translated(self) -> "Experiment":

@@ -45,6 +45,7 @@ def render(report: Report, views: Sequence[View] = (), parts: Sequence[Part] = (
     """
     import jinja2
 
+    parts = [*report.parts, *parts]
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )

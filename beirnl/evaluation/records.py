@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 if TYPE_CHECKING:
     from beirnl.evaluation.back_translation import BackTranslation
     from beirnl.evaluation.drawing import Plot
+    from beirnl.evaluation.page import Part
     from beirnl.evaluation.quality import Quality
     from beirnl.evaluation.tables import Table
     from beirnl.evaluation.uncertainty import Uncertainty
@@ -195,6 +196,7 @@ class Report:
         speeds: of the systems.
         tables: further tables, which stand first.
         plots: further plots, which stand first.
+        parts: further sections of its page.
         uncertainty: intervals and tests of the scores, also of averages and of all pairs.
         pairs: whether all pairs of systems are shown.
     """
@@ -213,6 +215,7 @@ class Report:
     speeds: Sequence[Speed] = ()
     tables: Sequence["Table"] = ()
     plots: Sequence["Plot"] = ()
+    parts: Sequence["Part"] = ()
     uncertainty: "Uncertainty | None" = None
     pairs: bool = False
 

@@ -1,22 +1,40 @@
 """From an experiment to its graph: which artifact is made by which stage from which others."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from beirnl.config import Experiment
 from beirnl.errors import ConfigError
 from beirnl.evaluation import names
 from beirnl.graph.expected import check_sizes
-from beirnl.graph.nodes import Evaluation, Graph, Node, Translation, back_version
+from beirnl.graph.nodes import Answering, Evaluation, Graph, Node, Translation, back_version
+from beirnl.graph.rag import add_answering
 from beirnl.graph.systems import add_systems
 from beirnl.graph.texts import add_parallel, variants
 from beirnl.store.workspace import Workspace
 
-__all__ = ["Evaluation", "Graph", "Node", "Translation", "back_version", "build_graph", "check_sizes"]
+__all__ = [
+    "Answering",
+    "Evaluation",
+    "Graph",
+    "Node",
+    "Translation",
+    "back_version",
+    "build_graph",
+    "check_sizes",
+]
 
 
-def build_graph(experiment: Experiment, workspace: Workspace) -> Graph:
+def build_graph(
+    experiment: Experiment, workspace: Workspace, failed: Mapping[str, str] | None = None
+) -> Graph:
     """Resolve an experiment against the registry and the files that it names.
+
+    Args:
+        experiment: as its file says.
+        workspace: where it is carried out.
+        failed: reason by system of those that are left out of question answering (default: those that failed
+            in the last run).
 
     Raises:
         ConfigError: a name that the registry lacks, or systems that fit no language.
@@ -31,7 +49,11 @@ def build_graph(experiment: Experiment, workspace: Workspace) -> Graph:
             for texts in variants(graph, experiment, dataset, digests):
                 add_systems(graph, experiment, texts, digests)
         add_parallel(graph, experiment, digests)
-        _refuse_idle(graph, experiment)
+        if experiment.rag:
+            left_out = workspace.failures(experiment.name) if failed is None else failed
+            add_answering(graph, experiment, digests, left_out)
+        else:
+            _refuse_idle(graph, experiment)
     return graph
 
 

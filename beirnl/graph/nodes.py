@@ -94,24 +94,73 @@ class Translation:
         return self.final.label
 
 
+@dataclass(frozen=True)
+class Searched:
+    """A system that searches passages: its run, what it searched, and the vectors of it (or the index)."""
+
+    system: System
+    run: Node
+    passages: Node
+    searched: Node
+
+
+@dataclass(frozen=True)
+class Answering:
+    """A question answering experiment as far as reports need it.
+
+    Attributes:
+        questions: as queries.
+        generated: those that an LLM made, with every attempt; or None.
+        searched: the systems that search.
+        plans, answers: by answering model.
+    """
+
+    documents: Node
+    questions: Node
+    generated: Node | None
+    searched: tuple[Searched, ...]
+    plans: Mapping[str, Node]
+    answers: Mapping[str, Node]
+
+
 @dataclass
 class Graph:
-    """All nodes in order of making, each key once, what is translated and what is evaluated."""
+    """All nodes in order of making, each key once, what is translated, evaluated and answered.
+
+    ``failed``: reason by system of those that are left out, since they gave nothing.
+    """
 
     nodes: dict[str, Node] = field(default_factory=dict)
     translations: list[Translation] = field(default_factory=list)
     evaluations: list[Evaluation] = field(default_factory=list)
     source_languages: dict[str, str] = field(default_factory=dict)
     expected_parts: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    answering: Answering | None = None
+    failed: dict[str, str] = field(default_factory=dict)
 
     def add(self, node: Node) -> Node:
         """Add a node, or find the one that makes the same."""
         return self.nodes.setdefault(node.key, node)
 
+    def systems_on(self, node: Node) -> list[str]:
+        """Systems that can be left out where a node fails, since everything else goes on without it: those
+        whose runs are made from it, if that is not all that is made from it."""
+        if self.answering is None:
+            return []
+        shared = [self.answering.documents, self.answering.questions]
+        if any(_stands_on(one, node) for one in shared):
+            return []
+        return [one.system.name for one in self.answering.searched if _stands_on(one.run, node)]
+
     def asked(self) -> list[LlmSpec]:
         """The LLMs that the nodes ask, each once."""
         asking = (node.spec for node in self.nodes.values() if STAGES[node.stage].asks)
         return list(dict.fromkeys(map(llm_of, asking)))
+
+
+def _stands_on(node: Node, other: Node) -> bool:
+    """Whether a node is another one, or made from it."""
+    return node.key == other.key or any(_stands_on(one, other) for one in node.inputs.values())
 
 
 def back_version(language: str, through: str) -> str:

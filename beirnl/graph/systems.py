@@ -42,18 +42,14 @@ def add_systems(graph: Graph, experiment: Experiment, texts: Texts, digests: Fil
             continue
         if not {texts.language, texts.version} & set(system.languages or (texts.language,)):
             continue
-        if isinstance(system, Bm25System):
-            runs[system.name] = _bm25(graph, experiment, system, texts)
-        elif isinstance(system, DenseSystem):
-            runs[system.name] = _dense(graph, experiment, system, texts)
-        elif isinstance(system, RerankSystem):
+        if isinstance(system, RerankSystem):
             runs[system.name] = _rerank(graph, experiment, system, texts, runs)
-        elif isinstance(system, LateSystem):
-            runs[system.name] = _late(graph, experiment, system, texts, runs)
         elif isinstance(system, RunSystem):
             runs[system.name] = _imported(graph, experiment, system, texts, digests)
-        else:
+        elif isinstance(system, FusionSystem):
             runs[system.name] = _fusion(graph, experiment, system, texts, runs)
+        else:
+            runs[system.name] = search(graph, experiment, system, texts, runs)
         spec = EvaluateSpec(measures=experiment.evaluation.measures, tag=system.name)
         inputs = {"run": runs[system.name], "qrels": texts.qrels}
         node = graph.add(Node("evaluate", texts.label, spec, inputs, system.name))
@@ -71,6 +67,21 @@ def add_systems(graph: Graph, experiment: Experiment, texts: Texts, digests: Fil
                 conditions_name(experiment, system),
             )
         )
+
+
+def search(
+    graph: Graph,
+    experiment: Experiment,
+    system: Bm25System | DenseSystem | LateSystem,
+    texts: Texts,
+    runs: dict[str, Node] | None = None,
+) -> Node:
+    """Add what a system makes of texts up to its run; ``runs`` are those of the systems above it."""
+    if isinstance(system, Bm25System):
+        return _bm25(graph, experiment, system, texts)
+    if isinstance(system, DenseSystem):
+        return _dense(graph, experiment, system, texts)
+    return _late(graph, experiment, system, texts, runs or {})
 
 
 def _analyzer(
@@ -116,7 +127,7 @@ def _prompts(experiment: Experiment, name: str, said: str | None) -> tuple[str, 
     return prompts.query, prompts.document
 
 
-def _encoder(experiment: Experiment, system: DenseSystem, texts: Texts) -> EncoderSpec:
+def encoder_spec(experiment: Experiment, system: DenseSystem, texts: Texts) -> EncoderSpec:
     """The encoder of a system: what the file says, else the registry."""
     entry = find(experiment, system.model)
     facts = entry or registry.ModelEntry(name=system.model, kind="encoder", licence="")
@@ -147,7 +158,7 @@ def _encoder(experiment: Experiment, system: DenseSystem, texts: Texts) -> Encod
 
 
 def _dense(graph: Graph, experiment: Experiment, system: DenseSystem, texts: Texts) -> Node:
-    encoder = _encoder(experiment, system, texts)
+    encoder = encoder_spec(experiment, system, texts)
 
     def embedded(rows: Node, kind: Kind) -> Node:
         spec = EmbedSpec(encoder=encoder, kind=kind)
@@ -220,11 +231,10 @@ def _rerank(
     return _second_stage(graph, spec, first, texts, system.name)
 
 
-def _late(
-    graph: Graph, experiment: Experiment, system: LateSystem, texts: Texts, runs: dict[str, Node]
-) -> Node:
+def late_spec(experiment: Experiment, system: LateSystem, texts: Texts) -> LateSpec:
+    """The model of a system: what the file says, else the registry."""
     query_prompt, document_prompt = _prompts(experiment, system.model, instruction(experiment, system, texts))
-    late = LateSpec(
+    return LateSpec(
         model=resolve(experiment, system.model, "late-interaction", system.dtype),
         query_prompt=query_prompt,
         document_prompt=document_prompt,
@@ -234,6 +244,12 @@ def _late(
         max_tokens=system.max_tokens,
         batch_size=system.batch_size,
     )
+
+
+def _late(
+    graph: Graph, experiment: Experiment, system: LateSystem, texts: Texts, runs: dict[str, Node]
+) -> Node:
+    late = late_spec(experiment, system, texts)
     depth, remove = system.depth, texts.remove_self_matches
     if system.first:
         spec = RerankSpec(depth=depth, remove_self_matches=remove, reranker=late)

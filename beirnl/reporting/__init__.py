@@ -1,6 +1,7 @@
 """What an experiment has found so far, gathered from its artifacts into an evaluation report."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -10,7 +11,7 @@ from beirnl.evaluation.records import Report, Timing
 from beirnl.evaluation.uncertainty import Resampling, Uncertainty, stated
 from beirnl.graph import Evaluation, Node
 from beirnl.pipeline import Pipeline
-from beirnl.reporting import counts, depths, scores, sizes, translations
+from beirnl.reporting import counts, depths, rag, scores, sizes, translations
 
 __all__ = ["gather"]
 
@@ -38,6 +39,11 @@ def gather(pipeline: Pipeline) -> Report:
         for line in receipt.warnings
     ]
     warnings += [line for node in nodes for line in _told(pipeline, node)]
+    if pipeline.graph.answering:
+        told = rag.answered(pipeline, finished, _resampling(pipeline))
+        notes = [*told.notes, *pipeline.experiment.notes]
+        lines = [*warnings, *told.warnings]
+        return replace(told, notes=notes, warnings=lines, timings=list(_timings(pipeline, nodes)))
     warnings += _cut_short(pipeline, evaluations) + _missing_parts(pipeline, evaluations)
     warnings += counts.unexpected_counts(pipeline, evaluations)
     values = scores.scores(pipeline, evaluations)
@@ -62,9 +68,12 @@ def gather(pipeline: Pipeline) -> Report:
 
 
 def _uncertainty(pipeline: Pipeline, values: pl.DataFrame | None) -> Uncertainty | None:
+    return None if values is None else Uncertainty(values, _resampling(pipeline))
+
+
+def _resampling(pipeline: Pipeline) -> Resampling:
     settings = pipeline.experiment.evaluation
-    chosen = Resampling(settings.seed, settings.bootstrap, settings.randomisation, settings.alpha)
-    return None if values is None else Uncertainty(values, chosen)
+    return Resampling(settings.seed, settings.bootstrap, settings.randomisation, settings.alpha)
 
 
 def _told(pipeline: Pipeline, node: Node) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from beirnl.evaluation import page, records, text
+from beirnl.evaluation import formats, page, text
 from beirnl.evaluation.records import Report
 from beirnl.pipeline import Pipeline
 from beirnl.reporting import per_query
@@ -15,6 +15,6 @@ def write(pipeline: Pipeline, found: Report) -> Path:
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "report.md").write_text(text.to_markdown(found), encoding="utf-8")
-        (folder / "report.json").write_text(records.to_json(found.records), encoding="utf-8")
+        (folder / "report.json").write_text(formats.to_json(found), encoding="utf-8")
         page.write_page(folder / "report.html", found, per_query.views(pipeline, found.scores))
     return folder / "report.html"

@@ -9,11 +9,15 @@ qrels/*.tsv ─ import-qrels ────┘               ├─ embed ┬─ s
                                                └─ evaluate, for the run of every system
 TRANSLATION: translate ─ lengths ─ check ─ repair (once for each engine of the ladder)
 parallel text: import-lines ─ TRANSLATION ─ quality
+
+documents/ ─ import-documents ─┬─ cut (with the readers) ── as a corpus ───┬─ index, embed, search as above ─┐
+models ───── reader ───────────┘                                         │                                 │
+documents ── generate-questions ─ questions (with the user's) ── as queries ┴─ plan-answers ─ answer ────────┘
 """
 
 from typing import Any
 
-from beirnl.stages import ann, bm25, dense, fusion, imports, late, runs, score, second
+from beirnl.stages import ann, bm25, dense, documents, fusion, imports, late, questions, runs, score, second
 from beirnl.stages import translate as text
 from beirnl.stages.base import Stage
 
@@ -26,6 +30,10 @@ _ASKING: dict[str, Any] = {
     "server": text.llm_of,
     "memory": ("translation.max_model_len", "translation.server.in_flight"),
 }
+_ASKING_ABOUT = _ASKING | {
+    "openings": questions.asking_openings,
+    "memory": ("rag.questions.max_model_len", "rag.questions.server.in_flight"),
+}
 _SEARCH_MEMORY = ("runtime.search_memory_mb",)
 _GRAPH_MEMORY = 'ann.numbers to "i8"', "ann.connectivity"
 STAGES: dict[str, Stage] = {
@@ -36,6 +44,11 @@ STAGES: dict[str, Stage] = {
         Stage("import-queries", 1, imports.import_queries),
         Stage("import-qrels", 1, imports.import_qrels),
         Stage("import-run", 1, runs.import_run, memory=("depth",)),
+        Stage("import-documents", 1, documents.import_documents),
+        Stage("generate-questions", 1, questions.generate_questions, **_ASKING_ABOUT),
+        Stage("questions", 1, questions.gather_questions, eager=True),
+        Stage("reader", 1, documents.describe_reader),
+        Stage("cut", 1, documents.cut_passages, text.shards),
         Stage("translate", 2, text.translate, text.shards, **_ASKING),
         Stage("lengths", 1, text.measure_lengths, text.shards, reduce=text.learn_lengths),
         Stage("check", 3, text.check, text.shards),
@@ -102,6 +115,15 @@ STAGES: dict[str, Stage] = {
             load=second.load_second_stage,
             pool=second.rerank_pool,
             memory=("batch_size", "max_tokens", "depth"),
+        ),
+        Stage("plan-answers", 1, questions.plan_answers),
+        Stage(
+            "answer",
+            1,
+            questions.answer,
+            questions.answer_units,
+            reduce=questions.lay_out,
+            **_ASKING_ABOUT,
         ),
         Stage("fuse", 1, fusion.fuse, eager=True, memory=("depth",)),
         Stage("evaluate", 1, score.evaluate, eager=True, memory=("depth",)),

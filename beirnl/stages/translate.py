@@ -11,7 +11,7 @@ from beirnl.errors import BudgetError, DataError
 from beirnl.llm.asking import Asker, Usage
 from beirnl.llm.protocol import Request
 from beirnl.schema import ANSWERS, BOUNDS, QUALITY, RATIOS, TRANSLATED, join_title_text
-from beirnl.specs import CheckSpec, LlmSpec, RepairSpec, Spec, TranslationSpec
+from beirnl.specs import AnswerSpec, CheckSpec, LlmSpec, QuestionSpec, RepairSpec, Spec, TranslationSpec
 from beirnl.stages.base import Allowance, Inputs, Task, Unit
 from beirnl.store.artifacts import Artifact
 from beirnl.store.journal import Journal, bucket_range
@@ -41,10 +41,10 @@ class QualitySpec(Spec):
 
 
 def llm_of(spec: Spec) -> LlmSpec:
-    """The LLM that a stage's spec asks: that of a translation, or of the rungs of a repair."""
+    """The LLM that a stage's spec asks: its own, or that of the rungs of a repair."""
     if isinstance(spec, RepairSpec):
         return spec.rungs[0].translation.llm
-    assert isinstance(spec, TranslationSpec)
+    assert isinstance(spec, TranslationSpec | QuestionSpec | AnswerSpec)
     return spec.llm
 
 
@@ -178,7 +178,8 @@ def _journal(unit: Unit, llm: LlmSpec) -> Journal:
     return Journal(folder, *bucket_range(unit.number, len(unit.inputs["rows"].parts)), unit.out.attempt)
 
 
-def _count(unit: Unit, usage: Usage) -> None:
+def count_usage(unit: Unit, usage: Usage) -> None:
+    """Put what was asked into the receipt."""
     unit.out.count("asked", usage.asked)
     unit.out.count("prompt tokens", usage.prompt_tokens)
     unit.out.count("completion tokens", usage.completion_tokens)
@@ -197,7 +198,7 @@ def translate(unit: Unit) -> None:
         answers = asker.ask([ask.request for row in asks for ask in row])
     unit.out.rows_in = rows.num_rows
     unit.out.count("split", sum(len(row) > 1 for row in asks))
-    _count(unit, asker.usage)
+    count_usage(unit, asker.usage)
     unit.out.write(answers_table(rows, asks, answers), ANSWERS)
 
 
@@ -251,7 +252,7 @@ def repair(unit: Unit) -> None:
             asker: Asker = unit.resource.asker(unit, llm, journal)
             for rung in spec.rungs:
                 ladder.climb(rung, asker)
-        _count(unit, asker.usage)
+        count_usage(unit, asker.usage)
     _write_translated(unit, ladder.table())
 
 

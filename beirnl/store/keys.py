@@ -65,12 +65,20 @@ class FileDigests:
 
     def sha256(self, path: Path) -> str:
         """SHA-256 of ``path``; reads the file only if it has changed since it was last read."""
-        stat = path.stat()
-        name = f"{path.resolve()}|{stat.st_size}|{stat.st_mtime_ns}"
-        if name not in self._known:
-            self._known[name] = file_sha256(path)
+        return self.all_sha256([path])[0]
+
+    def all_sha256(self, paths: Iterable[Path]) -> list[str]:
+        """As :meth:`sha256` of many files, which are written down together."""
+        found, before = [], len(self._known)
+        for path in paths:
+            stat = path.stat()
+            name = f"{path.resolve()}|{stat.st_size}|{stat.st_mtime_ns}"
+            if name not in self._known:
+                self._known[name] = file_sha256(path)
+            found.append(self._known[name])
+        if len(self._known) > before:
             self._save()
-        return self._known[name]
+        return found
 
     def _save(self) -> None:
         from beirnl.store.files import write_atomically

@@ -59,6 +59,23 @@ class Workspace:
         with disk_errors(self.root):
             write_atomically(path, json.dumps(keys, indent=1, sort_keys=True).encode())
 
+    def failures(self, experiment: str) -> dict[str, str]:
+        """Why systems of an experiment were left out of its last run, by name."""
+        try:
+            return dict(json.loads(self._failures_path(experiment).read_text(encoding="utf-8")))
+        except (FileNotFoundError, ValueError):
+            return {}
+
+    def record_failures(self, experiment: str, reasons: dict[str, str]) -> None:
+        """Write down why systems were left out."""
+        path = self._failures_path(experiment)
+        if reasons or path.exists():
+            with disk_errors(self.root):
+                write_atomically(path, json.dumps(reasons, indent=1, sort_keys=True).encode())
+
+    def _failures_path(self, experiment: str) -> Path:
+        return self.root / "experiments" / f"{experiment}.failed.json"
+
     def is_running(self) -> bool:
         """Whether a run holds the workspace now."""
         return Lease.is_live(self.lease_path)

@@ -1,0 +1,200 @@
+"""What a question answering experiment has found so far, gathered from its artifacts."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from beirnl.evaluation.records import Report
+from beirnl.evaluation.uncertainty import Resampling
+from beirnl.graph import Answering, Node
+from beirnl.pipeline import Pipeline
+from beirnl.rag import question_views, result_page
+from beirnl.rag.questions import closed_book
+from beirnl.rag.result import Result, result
+from beirnl.rag.tables import QUESTIONS
+from beirnl.stages.questions import contexts_of, questions_of
+from beirnl.store.artifacts import Artifact
+
+
+def answered(pipeline: Pipeline, finished: Collection[str], settings: Resampling) -> Report:
+    """The report of the models that have answered; empty where none has.
+
+    Args:
+        pipeline: of an experiment with ``[rag]``.
+        finished: keys of what is done.
+        settings: of resampling.
+    """
+    answering = pipeline.graph.answering
+    assert answering is not None
+    return _Gathered(pipeline, answering, finished, settings).report()
+
+
+class _Gathered:
+    """Artifacts that are done, as tables."""
+
+    def __init__(
+        self, pipeline: Pipeline, answering: Answering, finished: Collection[str], settings: Resampling
+    ) -> None:
+        self._pipeline, self._answering, self._settings = pipeline, answering, settings
+        self._llms = [llm for llm, node in answering.answers.items() if node.key in finished]
+
+    def report(self) -> Report:
+        """Tables, plots, notes, warnings, and the questions one by one."""
+        name = self._pipeline.experiment.name
+        if not self._llms:
+            return Report(
+                name, warnings=[f"{s} is left out: {why}" for s, why in self._pipeline.graph.failed.items()]
+            )
+        questions, replies = self._questions(), self._replies()
+        easy = self._answerable(questions, replies)
+        kept = questions.filter(~pl.col("id").is_in(easy))
+        asked = replies.filter(~pl.col("question_id").is_in(easy))
+        found = self._result(kept, asked)
+        made = result_page.report(name, found)
+        notes = [*made.notes, *self._savings(), *self._refusals()]
+        if easy:
+            notes += _removed(self._result(questions, replies), len(easy))
+        shown = _by_system(asked)
+        part = question_views.part(found, kept, shown, self._contexts())
+        return replace(made, notes=notes, parts=[part])
+
+    def _artifact(self, node: Node) -> Artifact:
+        return node.artifact(self._pipeline.workspace)
+
+    def _questions(self) -> pl.DataFrame:
+        return _frame(questions_of(self._artifact(self._answering.questions)))
+
+    def _replies(self) -> pl.DataFrame:
+        nodes = self._answering.answers
+        return _frame(pa.concat_tables([self._artifact(nodes[llm]).table() for llm in self._llms]))
+
+    def _answerable(self, questions: pl.DataFrame, replies: pl.DataFrame) -> list[str]:
+        """Questions that are removed, since most models answer them without a passage."""
+        rag = self._pipeline.experiment.rag
+        if rag is None or rag.questions.answerable == "keep":
+            return []
+        tables = questions.to_arrow().cast(QUESTIONS), replies.to_arrow()
+        told = closed_book(*tables).filter(pl.col("answerable").fill_null(False))
+        found = told["question_id"].to_list()
+        return found if len(found) < len(questions) else []  # nothing could be compared without them
+
+    def _result(self, questions: pl.DataFrame, replies: pl.DataFrame) -> Result:
+        rag = self._pipeline.experiment.rag
+        assert rag is not None
+        return result(
+            questions,
+            replies,
+            rag.k,
+            ranked=self._ranked(questions),
+            costs=self._costs(),
+            failed=self._pipeline.graph.failed,
+            settings=self._settings,
+        )
+
+    def _ranked(self, questions: pl.DataFrame) -> pl.DataFrame:
+        """Documents of the passages that systems found, by question."""
+        frames = []
+        for one in self._answering.searched:
+            run = _frame(self._artifact(one.run).table())
+            rank = pl.int_range(1, pl.len() + 1).over("query_id")
+            document = pl.col("doc_id").str.replace(r"#\d+$", "")  # ids of passages are DOC#N
+            frames.append(
+                run.select(
+                    pl.col("query_id").alias("question_id"),
+                    pl.lit(one.system.name).alias("system"),
+                    rank.alias("rank"),
+                    document.alias("doc_id"),
+                )
+            )
+        return pl.concat(frames).filter(pl.col("question_id").is_in(questions["id"].to_list()))
+
+    def _costs(self) -> pl.DataFrame:
+        rows = []
+        for one in self._answering.searched:
+            artifact = self._artifact(one.searched)
+            receipts = [*artifact.receipts(), *filter(None, [artifact.manifest.reduced])]
+            seconds = sum(receipt.seconds for receipt in receipts)
+            passages = self._artifact(one.passages).rows
+            rows.append((one.system.name, passages, _dimension(artifact), seconds))
+        schema = {"system": pl.String, "passages": pl.Int64, "dimension": pl.Int64, "seconds": pl.Float64}
+        return pl.DataFrame(rows, schema, orient="row")
+
+    def _contexts(self) -> pl.DataFrame:
+        """The passages of all prompts, by identifier and system."""
+        plans = self._answering.plans
+        tables = [table for llm in self._llms for table in contexts_of(self._artifact(plans[llm]))]
+        if not tables:
+            return pl.DataFrame(schema={"id": pl.String, "doc_id": pl.String, "text": pl.String})
+        frame = _frame(pa.concat_tables(tables)).unique(["system", "id"], maintain_order=True)
+        return frame.select(
+            pl.format("{} ({})", "id", "system").alias("id"),
+            pl.col("id").str.replace(r"#\d+$", "").alias("doc_id"),
+            "text",
+        )
+
+    def _savings(self) -> Iterator[str]:
+        for llm in self._llms:
+            receipts = self._artifact(self._answering.plans[llm]).receipts()
+            naive, distinct = (
+                sum(receipt.counts.get(f"requests, {name}", 0) for receipt in receipts)
+                for name in ("naive", "distinct")
+            )
+            if naive:
+                yield (
+                    f"{llm} was asked {distinct:,} distinct prompts in place of {naive:,} "
+                    f"({1 - distinct / naive:.0%} saved)."
+                )
+
+    def _refusals(self) -> Iterator[str]:
+        node = self._answering.generated
+        if node is None:
+            return
+        counts: dict[str, int] = {}
+        for receipt in self._artifact(node).receipts():
+            for name, number in receipt.counts.items():
+                if name.startswith("refused: "):
+                    counts[name.removeprefix("refused: ")] = number
+        made = self._artifact(node).parts[0].rows
+        why = ", ".join(f"{name} {number:,}" for name, number in counts.items())
+        yield f"{made:,} questions were made; " + (
+            f"refused attempts: {why}." if why else "none was refused."
+        )
+
+
+def _removed(whole: Result, number: int) -> Iterator[str]:
+    """What the comparison would be with the questions that were removed."""
+    yield (
+        f"{number:,} questions that most models answer rightly without any passage were removed, some of them "
+        "answered so by chance. With them:"
+    )
+    for setup, one in whole.found.items():
+        if setup.k in (0, whole.k):
+            who = f"{setup.system or 'no passages'}, k = {setup.k}, {setup.llm}"
+            yield f"{who}: accuracy {one.value:.3f} [{one.low:.3f}, {one.high:.3f}] of {one.questions:,}."
+
+
+def _by_system(replies: pl.DataFrame) -> pl.DataFrame:
+    """Replies whose passages are named with their system: each may have passages of its own."""
+    frames = [
+        some.with_columns(pl.col("context").list.eval(pl.concat_str(pl.element(), pl.lit(f" ({system})"))))
+        for (system,), some in replies.group_by("system", maintain_order=True)
+    ]
+    return pl.concat(frames) if frames else replies
+
+
+def _frame(table: pa.Table) -> pl.DataFrame:
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)
+    return frame
+
+
+def _dimension(vectors: Artifact) -> int | None:
+    """How many numbers a vector has; None for an index, and for vectors of tokens."""
+    first = vectors.path(vectors.parts[0]) if vectors.parts else None
+    if first is None or first.suffix != ".parquet":
+        return None
+    schema = pq.read_schema(first)
+    return schema.field("vector").type.list_size if "vector" in schema.names else None
