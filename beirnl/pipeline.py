@@ -2,19 +2,20 @@
 
 import contextlib
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from beirnl.config import Experiment
 from beirnl.cost import amount
-from beirnl.errors import BeirnlError, BudgetError, ClusterError, ConfigError, StoreError, nearest
+from beirnl.errors import BeirnlError, BudgetError, ConfigError, nearest
 from beirnl.executors import Executor
 from beirnl.graph import Graph, Node, build_graph, check_sizes
+from beirnl.graph.groups import heading, of_one_fate, that_ask_apart, without
 from beirnl.progress import Progress, Silent, watched
 from beirnl.spending import Spending
 from beirnl.stages import STAGES, Stage
-from beirnl.stages.base import Allowance, StoppedError, Task
+from beirnl.stages.base import Allowance, Task
 from beirnl.stages.translate import llm_of
 from beirnl.store.artifacts import (
     REDUCE,
@@ -33,7 +34,6 @@ from beirnl.versions import versions
 
 State = Literal["done", "pending", "waiting", "stale"]
 _NAMED = 5  # units
-_OF_NO_SYSTEM = BudgetError, ClusterError, StoppedError, StoreError  # end a run, whoever met them
 _LEAST_SHARE = 0.005  # of max_cost: with less left, the run stops
 
 
@@ -177,12 +177,8 @@ class Pipeline:
                 deferred |= {node.key for node in group if not self._manifest(node)}
 
     def _without(self, group: Sequence[Node], error: BeirnlError, wanted: Sequence[Node]) -> list[Node]:
-        """Leave out the systems that an error ends; what is to be made without them. Raises the error where
-        it is nobody's, or everybody's."""
-        failed = dict.fromkeys((name for node in group for name in self.graph.systems_on(node)), str(error))
-        searched = self.graph.answering.searched if self.graph.answering else ()
-        if isinstance(error, _OF_NO_SYSTEM) or not failed or len(failed) == len(searched):
-            raise error
+        """What is to be made without the systems that an error ends; raises the error where it ends all."""
+        failed = without(self.graph, group, error)
         for name, why in failed.items():
             self.progress.say(f"{name} is left out: {why}")
         stages = {node.stage for node in wanted}
@@ -235,8 +231,9 @@ class Pipeline:
         first = min(ready, key=lambda node: (not STAGES[node.stage].eager, order.index(node.stage)))
         stage = STAGES[first.stage]
         pool = stage.pool_key(self._task(first, 0, ""))
-        group = [n for n in ready if n.stage == first.stage and stage.pool_key(self._task(n, 0, "")) == pool]
-        return _that_ask_apart(group, stage.openings) if stage.openings else group
+        alike = [n for n in ready if n.stage == first.stage and stage.pool_key(self._task(n, 0, "")) == pool]
+        group = of_one_fate(self.graph, alike)
+        return that_ask_apart(group, stage.openings) if stage.openings else group
 
     def _run_group(self, group: Sequence[Node], executor: Executor, run_id: str) -> None:
         stage = STAGES[group[0].stage]
@@ -248,7 +245,7 @@ class Pipeline:
             self._say_killed(stage, node)
         counted = [(node, *self._progress_of(node)) for node in group]
         total, done = sum(units for _, _, units in counted), sum(n for _, n, _ in counted)
-        self.progress.start(stage.name, _heading(group), total, done)
+        self.progress.start(stage.name, heading(group), total, done)
         receipts: list[Receipt] = []
 
         def finished(task: Task, receipt: Receipt) -> None:
@@ -345,25 +342,6 @@ class Pipeline:
         )
         with disk_errors(artifact.directory):
             close_artifact(artifact.directory, manifest)
-
-
-def _that_ask_apart(nodes: Sequence[Node], openings: Callable[[Any], tuple[str, ...]]) -> list[Node]:
-    """The first nodes of which no two can ask the same: of what they might ask alike, the first one asks."""
-    chosen: list[Node] = []
-    taken: list[str] = []
-    for node in nodes:
-        begins = openings(node.spec)
-        if not any(a.startswith(b) or b.startswith(a) for a in begins for b in taken):
-            chosen.append(node)
-            taken.extend(begins)
-    return chosen
-
-
-def _heading(group: Sequence[Node]) -> str:
-    labels = list(dict.fromkeys(node.label for node in group))
-    shown = ", ".join(labels[:3]) + (f" and {len(labels) - 3} more" if len(labels) > 3 else "")
-    purposes = {node.purpose.split(",")[0] for node in group if node.purpose}
-    return f"{shown} ({purposes.pop()})" if len(purposes) == 1 else shown
 
 
 def _note(receipts: Sequence[Receipt]) -> str:

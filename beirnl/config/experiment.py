@@ -72,7 +72,8 @@ class Experiment(Section):
             searches = isinstance(system, Bm25System | DenseSystem | LateSystem) and not _stands_on(system)
             if not searches:
                 raise ValueError(
-                    f"system {system.name!r} cannot stand beside [rag]: use kind bm25, dense, or late without first"
+                    f"system {system.name!r} cannot stand beside [rag]: use kind bm25, dense, "
+                    "or late without first"
                 )
             if system.datasets or system.languages:
                 raise ValueError(f"system {system.name!r}: [rag] has no datasets and no languages to choose")

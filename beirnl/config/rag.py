@@ -21,7 +21,8 @@ class PassagesConfig(Section):
             shorter than the model's window.
         overlap: most tokens that a passage repeats of the one before it.
         sentences: passages begin and end at sentence ends, wherever a sentence fits.
-        budget: if set, k stands for k times so many tokens of the answering model: equal context, not equal k.
+        budget: if set, k stands for k times so many tokens of the answering model: equal context in place of
+            equal k.
     """
 
     mode: Literal["own", "common"] = "own"

@@ -96,9 +96,11 @@ class Translation:
 
 @dataclass(frozen=True)
 class Searched:
-    """A system that searches passages: its run, what it searched, and the vectors of it (or the index)."""
+    """A system that searches passages: the reader of its model, its run, what it searched, and the vectors of
+    it (or the index)."""
 
     system: System
+    reader: Node
     run: Node
     passages: Node
     searched: Node
@@ -150,7 +152,9 @@ class Graph:
         shared = [self.answering.documents, self.answering.questions]
         if any(_stands_on(one, node) for one in shared):
             return []
-        return [one.system.name for one in self.answering.searched if _stands_on(one.run, node)]
+        searched = self.answering.searched
+        readers = [one.system.name for one in searched if one.reader.key == node.key]
+        return readers or [one.system.name for one in searched if _stands_on(one.run, node)]
 
     def asked(self) -> list[LlmSpec]:
         """The LLMs that the nodes ask, each once."""

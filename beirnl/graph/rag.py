@@ -68,7 +68,7 @@ def add_answering(
     for system in experiment.system:
         if system.name in readers:
             passages = _passages(graph, rag, documents, system, readers)
-            searched.append(_search(graph, experiment, texts, system, passages))
+            searched.append(_search(graph, experiment, texts, system, readers[system.name], passages))
     plans, answers = {}, {}
     for one in rag.answers:
         spec = _answers_spec(experiment, rag, one, searched)
@@ -192,12 +192,14 @@ def _passages(
     return graph.add(Node("cut", "documents", spec, inputs, purpose))
 
 
-def _search(graph: Graph, experiment: Experiment, texts: Texts, system: System, passages: Node) -> Searched:
+def _search(
+    graph: Graph, experiment: Experiment, texts: Texts, system: System, reader: Node, passages: Node
+) -> Searched:
     assert isinstance(system, Bm25System | DenseSystem | LateSystem)
     own = Texts(texts.dataset, "", texts.language, texts.version, False, passages, texts.queries, texts.qrels)
     run = search(graph, experiment, system, own)
     searched = next(run.inputs[name] for name in _SEARCHED if name in run.inputs)
-    return Searched(system, run, passages, searched)
+    return Searched(system, reader, run, passages, searched)
 
 
 def _answers_spec(

@@ -167,8 +167,8 @@ class _Gathered:
 def _removed(whole: Result, number: int) -> Iterator[str]:
     """What the comparison would be with the questions that were removed."""
     yield (
-        f"{number:,} questions that most models answer rightly without any passage were removed, some of them "
-        "answered so by chance. With them:"
+        f"{number:,} questions that most models answer rightly without any passage were removed, some of "
+        "them answered so by chance. With them:"
     )
     for setup, one in whole.found.items():
         if setup.k in (0, whole.k):

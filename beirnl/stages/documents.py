@@ -101,7 +101,7 @@ def cut_passages(unit: Unit) -> None:
 
 
 def _as_corpus(made: pa.Table, shard: int) -> pa.Table:
-    """Passages with the columns of a corpus: a title would be searched with each of them, so there is none."""
+    """Passages with the columns of a corpus: their title is empty, else each would be found by it."""
     first = shard * _ROWS_OF_SHARD
     rows = pa.array(range(first, first + made.num_rows), pa.int64())
     made = made.append_column("row", rows).append_column("title", pa.array([""] * made.num_rows, pa.string()))

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pydantic import BaseModel
 
-from beirnl.config import Runtime, sections, systems
+from beirnl.config import Runtime, rag, sections, systems
 from beirnl.errors import DataError, StageError
 from beirnl.specs import Spec
 from beirnl.stages import STAGES
@@ -30,6 +30,7 @@ def stage_of(function, name="search-exact"):
 TABLES: dict[str, tuple[type[BaseModel], ...]] = {
     "runtime": (sections.Runtime,),
     "translation": (sections.TranslationConfig,),
+    "rag": (rag.RagConfig,),
     "ann": (systems.AnnConfig,),
     "": (systems.DenseSystem, systems.LateSystem, systems.RerankSystem),
 }

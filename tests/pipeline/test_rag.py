@@ -1,0 +1,193 @@
+"""Question answering from a folder of documents to a report; what fails, and what is killed."""
+
+import json
+import shutil
+import signal
+from collections import Counter
+
+import pytest
+from running import beirnl, experiment, run, system
+from running import report as reported
+
+from beirnl.config import load_experiment
+from beirnl.executors.local import LocalExecutor
+from beirnl.llm.answer_key import write_key
+from beirnl.pipeline import Pipeline
+from beirnl.reporting import gather
+from beirnl.stages.questions import questions_of
+
+BM25 = system("bm25", "BM25")
+TEXTS = (
+    "Windmills near Kinderdijk pumped water from the polders into the river for almost three centuries. "
+    "Their wooden sails were later replaced by engines that burned diesel.",
+    "The violin maker Stradivari varnished spruce with a recipe which nobody has been able to repeat. "
+    "Modern acoustics found few differences between old instruments and new copies.",
+    "Beekeepers move their hives at night, because every worker is then back inside the colony. "
+    "Heather honey is so thick that presses rather than centrifuges extract it.",
+    "Glaciers carry boulders over long distances and leave moraines behind wherever the climate warms. "
+    "Geologists date such ridges by counting isotopes of beryllium.",
+    "Lighthouses were identified by the rhythm of their flashes, which captains looked up in printed lists. "
+    "Fresnel lenses made a small flame visible beyond the horizon.",
+    "Porcelain was fired twice, first without glaze and afterwards with feldspar at higher temperature. "
+    "Potters in Meissen guarded this knowledge from competitors behind castle walls.",
+)
+ASKED = (
+    "Kinderdijk",
+    "Stradivari",
+    "Heather",
+    "moraines",
+)  # words of the first four, by which they are asked
+ANSWERS = ("diesel", "spruce", "centrifuges", "beryllium")
+
+
+@pytest.fixture
+def documents(tmp_path):
+    """Documents of five kinds, two with one name, one that is broken."""
+    folder = tmp_path / "documents"
+    (folder / "old").mkdir(parents=True)
+    (folder / "a.txt").write_text(TEXTS[0])
+    (folder / "old" / "a.txt").write_text(TEXTS[1])
+    (folder / "b.md").write_text(f"# Workshops\n\n{TEXTS[2]}\n")
+    (folder / "c.html").write_text(f"<html><body><p>{TEXTS[3]}</p></body></html>")
+    (folder / "d.json").write_text(json.dumps({"text": TEXTS[4]}))
+    (folder / "e.srt").write_text(f"1\n00:00:01,000 --> 00:00:04,000\n{TEXTS[5]}\n")
+    (folder / "broken.pdf").write_bytes(b"%PDF-1.7\nnothing more")
+    return folder
+
+
+def rag(folder, answers='[[rag.answers]]\nengine = "mock"', questions='count = 6\nengine = "mock"', **more):
+    lines = "".join(f"{name} = {json.dumps(value)}\n" for name, value in more.items())
+    settings = f'documents = "{folder}"\nk = 2\nks = [0, 1, 2]\n{lines}'
+    return f"[rag]\n{settings}[rag.questions]\n{questions}\n{answers}\n"
+
+
+def replies(pipeline, llm="mock"):
+    return pipeline.graph.answering.answers[llm].artifact(pipeline.workspace).table().to_pylist()
+
+
+def journal(pipeline):
+    """Keys of all answers that were ever given."""
+    files = pipeline.workspace.journal.rglob("*.jsonl")
+    return [json.loads(line)["key"] for file in files for line in file.read_text().splitlines()]
+
+
+def found(pipeline, name):
+    """Texts of the passages that a system ranks, by question."""
+    (one,) = (s for s in pipeline.graph.answering.searched if s.system.name == name)
+    passages = one.passages.artifact(pipeline.workspace).table().to_pylist()
+    texts = {row["id"]: row["text"] for row in passages}
+    ranked = {}
+    for row in one.run.artifact(pipeline.workspace).table().to_pylist():
+        ranked.setdefault(row["query_id"], []).append(texts[row["doc_id"]])
+    return ranked
+
+
+def test_from_documents_to_a_report(tmp_path, documents, tiny_encoder):
+    systems = "".join(system("dense", name, model=tiny_encoder) for name in ("one", "same"))
+    path = experiment(tmp_path, rag(documents, permutations=2) + BM25 + systems)
+    pipeline = run(path)
+    made = replies(pipeline)
+    assert len(made) == 6 * 2 * (1 + 3 * 2)  # k = 0 is asked once for all systems
+    by_system = {
+        name: [(r["question_id"], r["k"], r["permutation"], r["answer"]) for r in made if r["system"] == name]
+        for name in ("one", "same")
+    }
+    assert by_system["one"] == by_system["same"]
+    keys = journal(pipeline)
+    assert max(Counter(keys).values()) == 1
+    (receipt,) = pipeline.graph.answering.plans["mock"].artifact(pipeline.workspace).receipts()
+    assert receipt.counts["requests, naive"] == 6 * 2 * 3 * 3
+    assert len(keys) == 6 + receipt.counts["requests, distinct"]  # one of them for each question
+    shown = gather(pipeline)
+    assert any("broken.pdf" in line for line in shown.warnings)
+    titles = [table.title for table in shown.tables]
+    assert "Systems at k = 2, answered by mock" in titles and len(shown.parts) == 1
+    (pairs,) = (table for table in shown.tables if table.title.startswith("All pairs"))
+    same = next(row for row in pairs.rows if {row[0].text, row[1].text} == {"one", "same"})
+    assert same[3].text == "1.0000" and same[5].text == "0 / 0 / 6"
+
+
+def test_accuracy_is_the_recall_of_the_answer(tmp_path, documents, tiny_encoder):
+    """A reader that is right exactly when a passage in its prompt holds the answer."""
+    asked = [
+        {"question": f"What goes with {ASKED[at]}?", "options": ANSWERS, "answer": at, "doc": name}
+        for at, name in enumerate(["a.txt", "old/a.txt", "b.md", "c.html"])
+    ]
+    (tmp_path / "own.json").write_text(json.dumps(asked))
+    key = write_key(tmp_path / "key", asked)
+    reader = f'[[rag.answers]]\nname = "key"\nengine = "answer-key"\nmodel = "{key}"\n'
+    own = rag(documents, reader, f'file = "{tmp_path / "own.json"}"')
+    path = experiment(tmp_path, own + BM25 + system("dense", "tiny", model=tiny_encoder))
+    pipeline = run(path)
+    questions = questions_of(pipeline.graph.answering.questions.artifact(pipeline.workspace)).to_pylist()
+    right = {q["id"]: q["options"][q["answer"]] for q in questions}
+    correct = {q["id"]: q["answer"] for q in questions}
+    ranked = {name: found(pipeline, name) for name in ("BM25", "tiny")}
+    made = replies(pipeline, "key")
+    assert len(made) == 4 * (1 + 2 * 2)
+    for reply in made:
+        question, k = reply["question_id"], reply["k"]
+        shown = ranked[reply["system"]][question][:k] if k else []
+        assert (reply["answer"] == correct[question]) == any(right[question] in text for text in shown), reply
+    assert {r["answer"] == correct[r["question_id"]] for r in made if r["system"] == "tiny"} == {True, False}
+
+
+@pytest.mark.parametrize("mode", ["own", "common"])
+def test_a_model_that_cannot_be_loaded_does_not_end_the_others(tmp_path, documents, tiny_encoder, mode):
+    whole = shutil.copytree(tiny_encoder, tmp_path / "whole")
+    (weights,) = whole.rglob("model.safetensors")
+    kept = weights.rename(tmp_path / "kept.safetensors")
+    systems = BM25 + system("dense", "tiny", model=tiny_encoder) + system("dense", "other", model=whole)
+    systems += system("dense", "absent", model=tmp_path / "absent")
+    path = experiment(tmp_path, rag(documents) + f'[rag.passages]\nmode = "{mode}"\n' + systems)
+    pipeline = run(path)
+    assert {r["system"] for r in replies(pipeline)} == {"", "BM25", "tiny"}
+    assert set(pipeline.graph.failed) == {"other", "absent"}
+    rows = [
+        row for table in gather(pipeline).tables for row in table.rows if row[0].text in ("other", "absent")
+    ]
+    assert len(rows) == 2 and all("failed: " in row[1].text for row in rows)
+    assert set(Pipeline.of(load_experiment(path)).graph.failed) == {"other", "absent"}  # as reports see it
+    before = len(journal(pipeline))
+    shutil.copy(kept, weights)
+    again = Pipeline.of(load_experiment(path), again=True)
+    again.run(LocalExecutor())
+    assert {r["system"] for r in replies(again)} == {"", "BM25", "tiny", "other"}
+    assert max(Counter(journal(again)).values()) == 1 and len(journal(again)) >= before
+
+
+def test_a_killed_run_asks_nothing_twice(tmp_path, documents):
+    path = experiment(tmp_path, rag(documents) + BM25)
+    kill = {"BEIRNL_FAILPOINT": "after-answer:0:kill"}
+    for begun in ("questions", "answer"):
+        killed = beirnl("rag", "run", path, "--only", begun, check=None, **kill)
+        assert killed.returncode == -signal.SIGKILL, killed.stderr
+        if begun == "questions":
+            beirnl("run", path, "--only", begun)
+    pipeline = Pipeline.of(load_experiment(path))
+    assert len(journal(pipeline)) == 6 + 1
+    done = beirnl("run", path)
+    assert "Systems at k = 2" in done.stdout
+    keys = journal(pipeline)
+    (receipt,) = pipeline.graph.answering.plans["mock"].artifact(pipeline.workspace).receipts()
+    assert len(keys) == len(set(keys)) == 6 + receipt.counts["requests, distinct"]
+    assert "everything is done already" in beirnl("run", path).stderr
+
+
+def test_fewer_questions_than_asked_for_and_those_without_passages(tmp_path, documents):
+    questions = 'count = 9\nengine = "mock"\nanswerable = "remove"'
+    shown = reported(experiment(tmp_path, rag(documents, questions=questions) + BM25))
+    assert any("6 of 9 questions: of 6 documents 0 are too short" in line for line in shown.warnings)
+    removed = [note for note in shown.notes if "were removed" in note]
+    assert len(removed) == 1 and any(note.startswith("no passages, k = 0, mock: ") for note in shown.notes)
+
+
+def test_questions_that_nobody_can_make_end_the_run(tmp_path):
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    (folder / "a.txt").write_text("Too short.")
+    done = beirnl("run", experiment(tmp_path, rag(folder) + BM25), check=2)
+    assert "there are no questions (0 of 6 questions: of 1 documents 1 are too short" in done.stderr
+    (folder / "a.txt").unlink()
+    done = beirnl("run", experiment(tmp_path, rag(folder) + BM25), check=2)
+    assert "holds no files" in done.stderr and "Traceback" not in done.stderr
