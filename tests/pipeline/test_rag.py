@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 from running import beirnl, experiment, run, system
 from running import report as reported
+from support import ROOT
 
 from beirnl.config import load_experiment
 from beirnl.executors.local import LocalExecutor
@@ -191,3 +192,24 @@ def test_questions_that_nobody_can_make_end_the_run(tmp_path):
     (folder / "a.txt").unlink()
     done = beirnl("run", experiment(tmp_path, rag(folder) + BM25), check=2)
     assert "holds no files" in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+def test_the_sample_with_a_small_language_model(tmp_path):
+    """The shipped experiment: the model's questions pass the filters, and its answers can be read."""
+    shipped = (ROOT / "experiments" / "rag-sample.toml").read_text("utf-8")
+    path = tmp_path / "rag-sample.toml"
+    text = shipped.replace("../workspace/rag-sample", str(tmp_path / "workspace"))
+    path.write_text(text.replace("../beirnl/sample", str(ROOT / "beirnl" / "sample")))
+    pipeline = run(path)
+    made = replies(pipeline, "gemma-3-270m")
+    questions = {reply["question_id"] for reply in made}
+    assert len(questions) >= 4
+    assert {(r["system"], r["k"]) for r in made} == {
+        ("", 0),
+        *((name, k) for name in ("BM25", "all-MiniLM-L6-v2", "multilingual-e5-small-q4") for k in (1, 3)),
+    }
+    assert len(made) == 7 * len(questions)
+    assert sum(reply["answer"] >= 0 for reply in made) > 0.9 * len(made)
+    assert all(len(reply["logprobs"]) in (0, 4) for reply in made)
+    assert max(Counter(journal(pipeline)).values()) == 1
