@@ -15,7 +15,7 @@ from beirnl.config import (
     System,
     resolve_path,
 )
-from beirnl.errors import DataError, PrerequisiteError
+from beirnl.errors import ConfigError, DataError, PrerequisiteError
 from beirnl.graph.nodes import Answering, Graph, Node, Searched, Texts
 from beirnl.graph.systems import encoder_spec, late_spec, search
 from beirnl.graph.translations import llm_spec, read_prompt
@@ -85,6 +85,12 @@ def _documents(experiment: Experiment, rag: RagConfig, digests: FileDigests) -> 
     folder = resolve_path(rag.documents, experiment.file)
     if not folder.is_dir():
         raise DataError("is no folder", where=folder, remedy="set documents to the folder that holds them")
+    if experiment.workspace_path.resolve().is_relative_to(folder.resolve()):
+        raise ConfigError(
+            "the workspace lies within the documents, and would be read as some",
+            where=experiment.file,
+            remedy="set workspace to a folder beside them",
+        )
     files = [source for source in find(folder) if isinstance(source, Source)]
     named = dict(zip((f.id for f in files), digests.all_sha256(f.path for f in files), strict=True))
     described = _file(experiment, rag.descriptions) if rag.descriptions else None

@@ -18,6 +18,7 @@ __all__ = ["gather"]
 #: Counts of receipts that a report tells, and in which words.
 _COUNTED = {
     "queries without hits": "queries have no hits and score 0",
+    "failed": "prompts were given no answer and count as invalid",
     "truncated": "texts are longer than the model reads, and were cut",
 }
 

@@ -11,6 +11,7 @@ from running import report as reported
 from support import ROOT
 
 from beirnl.config import load_experiment
+from beirnl.errors import BeirnlError
 from beirnl.executors.local import LocalExecutor
 from beirnl.llm.answer_key import write_key
 from beirnl.pipeline import Pipeline
@@ -192,6 +193,20 @@ def test_questions_that_nobody_can_make_end_the_run(tmp_path):
     (folder / "a.txt").unlink()
     done = beirnl("run", experiment(tmp_path, rag(folder) + BM25), check=2)
     assert "holds no files" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_what_the_file_names_must_be_there_and_apart(tmp_path, documents):
+    wrong = {
+        "is no folder": rag(tmp_path / "none") + BM25,
+        "the workspace lies within the documents": rag(tmp_path) + BM25,
+        "q.csv: is not there": rag(documents, questions='file = "q.csv"') + BM25,
+        "unknown prompt 'anser'": rag(documents, '[[rag.answers]]\nengine = "mock"\nprompt = "anser"') + BM25,
+        "set model under [[rag.answers]]": rag(documents, '[[rag.answers]]\nengine = "openai"') + BM25,
+    }
+    for expected, text in wrong.items():
+        with pytest.raises(BeirnlError) as caught:
+            Pipeline.of(load_experiment(experiment(tmp_path, text)))
+        assert expected in str(caught.value)
 
 
 @pytest.mark.slow
