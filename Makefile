@@ -15,7 +15,7 @@ quickstart: $(VENV)/.runtime
 	$(BIN)/beirnl run experiments/quickstart.toml
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile
+	$(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -51,6 +51,17 @@ def pools(folder: Path) -> bool:
     return any(str(module["type"]).endswith(".Pooling") for module in _json(folder / "modules.json"))
 
 
+def has_projection(folder: Path) -> bool:
+    """Whether the checkpoint brings the projection of token vectors; libraries would make up a random one."""
+    modules = [str(module["type"]) for module in _json(folder / "modules.json")]
+    kinds = _json(folder / "config.json").get("architectures") or ()
+    return (
+        any(module.endswith((".Dense", ".MultiVectorMask")) for module in modules)
+        or "HF_ColBERT" in kinds
+        or any(str(kind).endswith("ForRetrieval") for kind in kinds)
+    )
+
+
 def _is_classifier(facts: Any) -> bool:
     kinds = (facts or {}).get("architectures") or ()
     return any("ForSequenceClassification" in kind for kind in kinds)

@@ -51,9 +51,9 @@ def test_twice_the_rows_take_twice_as_long(stage):
     assert found == law.effort(WORK).times(Range.exactly(2))
 
 
-def test_search_by_terms_grows_between_the_root_and_the_number_of_documents():
+def test_search_by_terms_grows_between_the_root_and_a_little_more_than_the_number_of_documents():
     small, large = (LAWS["search-bm25"].effort(WORK._replace(documents=n)) for n in (10_000, 1_000_000))
-    assert [round(b / a) for a, b in zip(small, large, strict=True)] == [10, 32, 100]
+    assert [round(b / a) for a, b in zip(small, large, strict=True)] == [10, 32, 132]
 
 
 def test_how_many_documents_a_run_names():

@@ -1,12 +1,10 @@
 """Late-interaction models: which folders hold one, and how they are loaded."""
 
-import json
-from pathlib import Path
 from typing import Any, Literal
 
 from beirnl.errors import ConfigError
 from beirnl.retrieval.checkpoints import settings, weights
-from beirnl.retrieval.heads import pools
+from beirnl.retrieval.heads import has_projection, pools
 from beirnl.retrieval.own_code import own_code, restore_buffers
 from beirnl.specs import Dtype, ModelRef, Spec
 
@@ -48,7 +46,7 @@ def load(spec: LateSpec, device: str) -> Any:
             transformer = SentenceTransformer(str(folder), **options)[0]
             parts = [transformer, MultiVectorMask(), Normalize(module_input_name="token_embeddings")]
             return _whole(spec, MultiVectorEncoder(modules=parts, device=device))
-        if not _has_projection(folder):
+        if not has_projection(folder):
             raise ConfigError(
                 "this model was not trained for late interaction: it lacks the projection of token vectors",
                 where=spec.model.name,
@@ -61,18 +59,3 @@ def _whole(spec: LateSpec, model: Any) -> Any:
     if spec.model.trust_remote_code:
         restore_buffers(model)
     return model
-
-
-def _json(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-
-
-def _has_projection(folder: Path) -> bool:
-    """Whether the checkpoint brings the projection of token vectors; libraries would make up a random one."""
-    modules = [str(module["type"]) for module in _json(folder / "modules.json")]
-    kinds = _json(folder / "config.json").get("architectures") or ()
-    return (
-        any(module.endswith((".Dense", ".MultiVectorMask")) for module in modules)
-        or "HF_ColBERT" in kinds
-        or any(str(kind).endswith("ForRetrieval") for kind in kinds)
-    )
