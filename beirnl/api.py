@@ -171,7 +171,7 @@ def run_nodes(pipeline: "Pipeline", address: str | None, nodes: "Sequence[Node]"
     Spending.check_limit(pipeline.experiment, pipeline.graph, pipeline.workspace, left)
     if address is None:  # on a cluster, the keys are where the workers run
         _check_keys(left)
-    executor = _executor(pipeline.experiment, address)
+    executor = _executor(pipeline.experiment, address, left)
     try:
         pipeline.run(executor, nodes=nodes)
     finally:
@@ -188,11 +188,15 @@ def _check_keys(nodes: "Sequence[Node]") -> None:
             api_key(server)
 
 
-def _executor(experiment: "Experiment", address: str | None) -> "Executor":
-    if address is None and experiment.runtime.workers == 1:
+def _executor(experiment: "Experiment", address: str | None, nodes: "Sequence[Node]") -> "Executor":
+    from beirnl.stages import STAGES
+
+    runtime = experiment.runtime
+    if address is None and runtime.most_workers == 1:
         from beirnl.executors.local import LocalExecutor
 
         return LocalExecutor()
     from beirnl.executors.cluster import RayExecutor
 
-    return RayExecutor(experiment.runtime, address)
+    gpus = {node.stage: STAGES[node.stage].gpus(node.spec, runtime) for node in nodes}
+    return RayExecutor(runtime, address, gpus)

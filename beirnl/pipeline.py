@@ -283,7 +283,7 @@ class Pipeline:
         if self._manifests.pop(node.key, None):
             self.progress.say(f"{node.stage} {node.label}: its input has changed; made again")
             self.workspace.discard(node.artifact(self.workspace))
-        if line := deaths(node, self.workspace, self.experiment.runtime.workers):
+        if line := deaths(node, self.workspace, self.experiment.runtime.of(node.stage).workers):
             self.progress.say(line)
 
     def _is_reduced(self, node: Node) -> bool:
@@ -304,7 +304,7 @@ class Pipeline:
         before, spent, least = -1.0, spending.money(), _LEAST_SHARE * most
         while before < 0 or (spent > before and most - spent >= least):
             left = most - spent if most - spent >= least else 0.0
-            yield spending.allowance(llm_of(node.spec), left / self.experiment.runtime.workers)
+            yield spending.allowance(llm_of(node.spec), left / self.experiment.runtime.of(node.stage).workers)
             before, spent = spent, spending.money()
         raise BudgetError(
             f"max_cost is reached: {amount(spent)} of {amount(most)} {spending.currency} are spent",
@@ -327,7 +327,7 @@ class Pipeline:
             unit=unit,
             run_id=run_id,
             workspace=self.workspace.root,
-            runtime=self.experiment.runtime,
+            runtime=self.experiment.runtime.of(node.stage),
             allowance=allowance,
         )
 

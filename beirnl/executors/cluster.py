@@ -14,14 +14,15 @@ import os
 import pickle
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from beirnl.config import Runtime
 from beirnl.errors import BeirnlError, BudgetError, ClusterError, StageError
-from beirnl.executors import Done
+from beirnl.executors import Done, placement
 from beirnl.executors.restarts import restarts_told
 from beirnl.executors.room import Room
 from beirnl.stages import STAGES, Stage
@@ -90,8 +91,9 @@ class RayExecutor:
     """Runs units on a Ray cluster.
 
     Args:
-        runtime: workers, threads and GPUs per pool.
+        runtime: what a cluster of this machine's own is to have room for; a pool's size is its task's.
         address: ``auto``, ``HOST:PORT``, or None for a cluster of this machine's own, ended by :meth:`close`.
+        gpus: GPUs of a worker, by stage, of stages that will use some.
 
     Raises:
         ClusterError: no cluster answers at the address or starts, or it lacks the resources of one worker.
@@ -99,10 +101,11 @@ class RayExecutor:
 
     CONNECT_SECONDS = 60
 
-    def __init__(self, runtime: Runtime, address: str | None) -> None:
+    def __init__(
+        self, runtime: Runtime, address: str | None, gpus: Mapping[str, float] = MappingProxyType({})
+    ) -> None:
         for name, value in _ENVIRONMENT.items():
             os.environ.setdefault(name, value)
-        self._runtime = runtime
         options: dict[str, Any] = {"log_to_driver": bool(os.environ.get("BEIRNL_WORKER_LOGS"))}
         if address is None:
             os.environ.setdefault("RAY_AUTH_MODE", "disabled")  # else Ray leaves a token in the user's home
@@ -110,13 +113,13 @@ class RayExecutor:
                 "address": "local",
                 "include_dashboard": False,
                 "object_store_memory": runtime.object_store_mb << 20,
-                "num_cpus": max(runtime.workers, len(os.sched_getaffinity(0))),
+                "num_cpus": max(runtime.most_workers, len(os.sched_getaffinity(0))),
             }
         else:
             options["address"] = address
             _check_address(address)
         _start(address, options, self.CONNECT_SECONDS)
-        self._check_resources()
+        placement.check(gpus)
 
     def nodes(self) -> int:
         """Number of live nodes."""
@@ -132,7 +135,7 @@ class RayExecutor:
 
         _set_context()
         items = [{"number": number, "task": pickle.dumps(task)} for number, task in enumerate(tasks)]
-        size = min(self._runtime.workers, len(items))
+        size = min(tasks[0].runtime.workers, len(items))
         at_once = min(STAGES[tasks[0].stage].in_flight(tasks[0].spec), -(-len(items) // size))
         many: dict[str, Any] = {"max_concurrency": at_once} if at_once > 1 else {}
         results = ray.data.from_items(items, override_num_blocks=len(items)).map_batches(
@@ -144,8 +147,7 @@ class RayExecutor:
                 max_tasks_in_flight_per_actor=max(2, at_once),
             ),
             batch_size=1,
-            num_cpus=1,
-            num_gpus=self._runtime.gpus or None,
+            **placement.actor_options(tasks[0]),
             **many,
         )
         with restarts_told(tasks[0]):
@@ -156,18 +158,6 @@ class RayExecutor:
         import ray
 
         ray.shutdown()
-
-    def _check_resources(self) -> None:
-        import ray
-
-        there = ray.cluster_resources()
-        for name, needed in (("CPU", 1.0), ("GPU", self._runtime.gpus)):
-            if needed > there.get(name, 0):
-                raise ClusterError(
-                    f"has {there.get(name, 0):g} {name}s, a worker needs {needed:g}",
-                    where="Ray cluster",
-                    remedy=f"add nodes with {name}s" + (", or set runtime.gpus = 0" if name == "GPU" else ""),
-                )
 
 
 def _start(address: str | None, options: dict[str, Any], seconds: int) -> None:

@@ -142,6 +142,16 @@ def nobody(spec: Spec) -> None:
     """Who is asked by stages that ask nobody."""
 
 
+def never(spec: Spec) -> bool:
+    """Whether a stage uses a GPU that has no use for one."""
+    return False
+
+
+def always(spec: Spec) -> bool:
+    """Whether a stage uses a GPU that always can."""
+    return True
+
+
 @dataclass(frozen=True)
 class Stage:
     """A row of the stage table.
@@ -160,6 +170,7 @@ class Stage:
             that may ask the same are made one after another: only what has been answered can be found.
         asks: it asks an LLM, and ``max_cost`` holds for it.
         server: who answers over the network, from the spec; None: nobody.
+        gpu: whether its workers use GPUs, from the spec; those of other stages ask for none.
         memory: settings by which a worker takes less memory, the most effective one first.
         check: refuses inputs whose numbers of rows show already that they are too large; from the spec, the
             inputs (made or not) and the label.
@@ -178,6 +189,7 @@ class Stage:
     openings: Callable[[Any], tuple[str, ...]] | None = None
     asks: bool = False
     server: Callable[[Any], LlmSpec | None] = nobody
+    gpu: Callable[[Any], bool] = never
     memory: tuple[str, ...] = ()
     check: Callable[[Any, Inputs, str], None] | None = None
     least_bytes: Callable[[Any, int], float | None] | None = None
@@ -186,6 +198,10 @@ class Stage:
         """Tasks with equal keys may run in one pool of workers: what these load is the same."""
         folders = {name: str(path) for name, path in task.input_directories.items()}
         return digest([getattr(self.load, "__qualname__", ""), self.pool(task.spec, folders)])
+
+    def gpus(self, spec: Spec, runtime: Runtime) -> float:
+        """GPUs of one worker; ``runtime`` is that of the experiment."""
+        return runtime.of(self.name).gpus if self.gpu(spec) else 0.0
 
     def less_memory(self, workers: int) -> str:
         """What to do where memory runs out."""
