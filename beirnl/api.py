@@ -124,15 +124,26 @@ def evaluate(
         return carry_out(in_memory(asked, file), progress)
 
 
-def carry_out(experiment: "Experiment", progress: "Progress | None" = None) -> Results:
-    """Do what is left of an experiment, and write its report."""
+def with_workers(experiment: "Experiment", workers: int | None) -> "Experiment":
+    """An experiment with so many workers per pool in place of its own number, if any are given."""
+    if workers is None:
+        return experiment
+    return experiment.model_copy(
+        update={"runtime": experiment.runtime.model_copy(update={"workers": workers})}
+    )
+
+
+def carry_out(
+    experiment: "Experiment", progress: "Progress | None" = None, address: str | None = None
+) -> Results:
+    """Do what is left of an experiment, on this machine or a cluster, and write its report."""
     from beirnl.pipeline import Pipeline
     from beirnl.progress import Silent
     from beirnl.reporting import gather
     from beirnl.reporting.writing import write
 
     pipeline = Pipeline.of(experiment, progress or Silent(), again=True)
-    run_nodes(pipeline, None, pipeline.wanted(None))
+    run_nodes(pipeline, address, pipeline.wanted(None))
     found = gather(pipeline)
     return Results(found, write(pipeline, found), experiment)
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beirnl.api import run_nodes
+from beirnl.api import run_nodes, with_workers
 from beirnl.cli.app import Exp, app, console, load, progress_of_terminal
 from beirnl.errors import ConfigError
 
@@ -120,10 +120,7 @@ def run(
     from beirnl.pipeline import Pipeline
     from beirnl.stages.base import SetAsideError
 
-    loaded = load(experiment)
-    if workers:
-        runtime = loaded.runtime.model_copy(update={"workers": workers})
-        loaded = loaded.model_copy(update={"runtime": runtime})
+    loaded = with_workers(load(experiment), workers)
     aside: SetAsideError | None = None
     with progress_of_terminal() as progress:
         pipeline = Pipeline.of(loaded, progress, again=True)
