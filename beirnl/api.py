@@ -124,15 +124,26 @@ def evaluate(
         return carry_out(in_memory(asked, file), progress)
 
 
-def carry_out(experiment: "Experiment", progress: "Progress | None" = None) -> Results:
-    """Do what is left of an experiment, and write its report."""
+def with_workers(experiment: "Experiment", workers: int | None) -> "Experiment":
+    """An experiment with so many workers per pool in place of its own number, if any are given."""
+    if workers is None:
+        return experiment
+    return experiment.model_copy(
+        update={"runtime": experiment.runtime.model_copy(update={"workers": workers})}
+    )
+
+
+def carry_out(
+    experiment: "Experiment", progress: "Progress | None" = None, address: str | None = None
+) -> Results:
+    """Do what is left of an experiment, on this machine or a cluster, and write its report."""
     from beirnl.pipeline import Pipeline
     from beirnl.progress import Silent
     from beirnl.reporting import gather
     from beirnl.reporting.writing import write
 
     pipeline = Pipeline.of(experiment, progress or Silent(), again=True)
-    run_nodes(pipeline, None, pipeline.wanted(None))
+    run_nodes(pipeline, address, pipeline.wanted(None))
     found = gather(pipeline)
     return Results(found, write(pipeline, found), experiment)
 
@@ -171,7 +182,7 @@ def run_nodes(pipeline: "Pipeline", address: str | None, nodes: "Sequence[Node]"
     Spending.check_limit(pipeline.experiment, pipeline.graph, pipeline.workspace, left)
     if address is None:  # on a cluster, the keys are where the workers run
         _check_keys(left)
-    executor = _executor(pipeline.experiment, address)
+    executor = _executor(pipeline.experiment, address, left)
     try:
         pipeline.run(executor, nodes=nodes)
     finally:
@@ -188,11 +199,15 @@ def _check_keys(nodes: "Sequence[Node]") -> None:
             api_key(server)
 
 
-def _executor(experiment: "Experiment", address: str | None) -> "Executor":
-    if address is None and experiment.runtime.workers == 1:
+def _executor(experiment: "Experiment", address: str | None, nodes: "Sequence[Node]") -> "Executor":
+    from beirnl.stages import STAGES
+
+    runtime = experiment.runtime
+    if address is None and runtime.most_workers == 1:
         from beirnl.executors.local import LocalExecutor
 
         return LocalExecutor()
     from beirnl.executors.cluster import RayExecutor
 
-    return RayExecutor(experiment.runtime, address)
+    gpus = {node.stage: STAGES[node.stage].gpus(node.spec, runtime) for node in nodes}
+    return RayExecutor(runtime, address, gpus)

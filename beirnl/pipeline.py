@@ -9,13 +9,13 @@ from typing import Literal
 from beirnl.config import Experiment
 from beirnl.cost import amount
 from beirnl.errors import BeirnlError, BudgetError, ConfigError, nearest
-from beirnl.executors import Executor
+from beirnl.executors import Done, Executor
 from beirnl.graph import Graph, Node, build_graph, check_sizes
-from beirnl.graph.groups import heading, of_one_fate, that_ask_apart, without
+from beirnl.graph.groups import deaths, heading, of_one_fate, that_ask_apart, without
 from beirnl.progress import Progress, Silent, watched
 from beirnl.spending import Spending
 from beirnl.stages import STAGES, Stage
-from beirnl.stages.base import Allowance, Task
+from beirnl.stages.base import Allowance, SetAsideError, Task
 from beirnl.stages.translate import llm_of
 from beirnl.store.artifacts import (
     REDUCE,
@@ -25,7 +25,7 @@ from beirnl.store.artifacts import (
     close_artifact,
     content_digest,
 )
-from beirnl.store.attempts import killed_units, rows_in_flight
+from beirnl.store.attempts import rows_in_flight
 from beirnl.store.files import disk_errors
 from beirnl.store.keys import spec_fields
 from beirnl.store.lease import Lease
@@ -33,7 +33,6 @@ from beirnl.store.workspace import Workspace
 from beirnl.versions import versions
 
 State = Literal["done", "pending", "waiting", "stale"]
-_NAMED = 5  # units
 _LEAST_SHARE = 0.005  # of max_cost: with less left, the run stops
 
 
@@ -145,8 +144,11 @@ class Pipeline:
             only: a stage; then only it and what it needs are made.
             nodes: in place of a stage, the nodes to be made; see :meth:`needed`.
 
+        A unit that was set aside keeps what stands on it from being made; all else is made.
+
         Raises:
             BudgetError: what the experiment may cost is spent.
+            SetAsideError: at the end, units that killed their workers; the next run tries them again.
             ConfigError: ``only`` names no stage, or a relative workspace is to be used by several nodes.
             StoreError: another run holds the workspace.
             ConfigError, StoreError: as :meth:`check`.
@@ -165,16 +167,22 @@ class Pipeline:
             self.workspace.record_failures(self.experiment.name, self.graph.failed)
             run_id = uuid.uuid4().hex[:8]
             deferred: set[str] = set()
+            aside: list[SetAsideError] = []
             self.check(wanted)
             while group := self._next_group(wanted, deferred):
                 try:
                     self._run_group(group, executor, run_id)
                 except BeirnlError as error:
-                    wanted = self._without(group, error, wanted)
-                    continue
+                    try:
+                        wanted = self._without(group, error, wanted)
+                        continue
+                    except SetAsideError as one:
+                        aside.append(one)
                 if group[0].stage.startswith("import-"):
                     self.check(wanted)
                 deferred |= {node.key for node in group if not self._manifest(node)}
+            if aside:
+                raise SetAsideError.of(aside)
 
     def _without(self, group: Sequence[Node], error: BeirnlError, wanted: Sequence[Node]) -> list[Node]:
         """What is to be made without the systems that an error ends; raises the error where it ends all."""
@@ -236,17 +244,15 @@ class Pipeline:
         return that_ask_apart(group, stage.openings) if stage.openings else group
 
     def _run_group(self, group: Sequence[Node], executor: Executor, run_id: str) -> None:
+        """Make a group; SetAsideError when all has been made that needs no unit that was set aside."""
         stage = STAGES[group[0].stage]
         for node in group:
-            artifact = node.artifact(self.workspace)
-            if self._manifests.pop(node.key, None):
-                self.progress.say(f"{node.stage} {node.label}: its input has changed; made again")
-                self.workspace.discard(artifact)
-            self._say_killed(stage, node)
+            self._begin(node)
         counted = [(node, *self._progress_of(node)) for node in group]
         total, done = sum(units for _, _, units in counted), sum(n for _, n, _ in counted)
         self.progress.start(stage.name, heading(group), total, done)
         receipts: list[Receipt] = []
+        aside: list[SetAsideError] = []
 
         def finished(task: Task, receipt: Receipt) -> None:
             receipts.append(receipt)
@@ -259,25 +265,29 @@ class Pipeline:
             tasks = [task for node in group for task in self._pending(node, run_id, allowance)]
             # when a worker's share of max_cost is spent, what is left is shared anew
             with contextlib.suppress(BudgetError), watched(self.progress, partly):
-                executor.run(tasks, finished)
+                _run(executor, tasks, finished, aside)
                 break
         whole = [node for node in group if not self._pending(node, run_id)]
         if stage.reduce:
-            unreduced = [n for n in whole if n.artifact(self.workspace).receipt(REDUCE) is None]
-            executor.run([self._task(n, REDUCE, run_id) for n in unreduced], lambda task, receipt: None)
+            unreduced = [self._task(n, REDUCE, run_id) for n in whole if not self._is_reduced(n)]
+            _run(executor, unreduced, lambda task, receipt: None, aside)
+            whole = [node for node in whole if self._is_reduced(node)]
         for node in whole:
             self._close(node)
         self.progress.finish(_note(receipts))
+        if aside:
+            raise SetAsideError.of(aside)
 
-    def _say_killed(self, stage: Stage, node: Node) -> None:
-        """Of units at which an earlier run was killed: nothing else could tell why it ended."""
-        units = killed_units(node.artifact(self.workspace))
-        if units:
-            listed = f"{'units' if len(units) > 1 else 'unit'} {', '.join(map(str, units[:_NAMED]))}"
-            advice = stage.less_memory(self.experiment.runtime.workers)
-            self.progress.say(
-                f"{node.stage} {node.label}: an earlier run was killed at {listed}; if for memory: {advice}"
-            )
+    def _begin(self, node: Node) -> None:
+        """Remove what is stale, and tell of units at which an earlier run was killed: nothing else could."""
+        if self._manifests.pop(node.key, None):
+            self.progress.say(f"{node.stage} {node.label}: its input has changed; made again")
+            self.workspace.discard(node.artifact(self.workspace))
+        if line := deaths(node, self.workspace, self.experiment.runtime.of(node.stage).workers):
+            self.progress.say(line)
+
+    def _is_reduced(self, node: Node) -> bool:
+        return node.artifact(self.workspace).receipt(REDUCE) is not None
 
     def _allowances(self, stage: Stage, node: Node) -> Iterator[Allowance | None]:
         """What each worker may spend, again and again until ``max_cost`` is reached or what is left pays for
@@ -294,7 +304,7 @@ class Pipeline:
         before, spent, least = -1.0, spending.money(), _LEAST_SHARE * most
         while before < 0 or (spent > before and most - spent >= least):
             left = most - spent if most - spent >= least else 0.0
-            yield spending.allowance(llm_of(node.spec), left / self.experiment.runtime.workers)
+            yield spending.allowance(llm_of(node.spec), left / self.experiment.runtime.of(node.stage).workers)
             before, spent = spent, spending.money()
         raise BudgetError(
             f"max_cost is reached: {amount(spent)} of {amount(most)} {spending.currency} are spent",
@@ -317,7 +327,7 @@ class Pipeline:
             unit=unit,
             run_id=run_id,
             workspace=self.workspace.root,
-            runtime=self.experiment.runtime,
+            runtime=self.experiment.runtime.of(node.stage),
             allowance=allowance,
         )
 
@@ -342,6 +352,14 @@ class Pipeline:
         )
         with disk_errors(artifact.directory):
             close_artifact(artifact.directory, manifest)
+
+
+def _run(executor: Executor, tasks: Sequence[Task], done: Done, aside: list[SetAsideError]) -> None:
+    """Run tasks; what is set aside is told when all that can be made without it has been."""
+    try:
+        executor.run(tasks, done)
+    except SetAsideError as error:
+        aside.append(error)
 
 
 def _note(receipts: Sequence[Receipt]) -> str:

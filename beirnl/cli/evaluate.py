@@ -50,6 +50,11 @@ def evaluate(
         Path | None, typer.Option(metavar="DIR", help="Where results are kept (in the user's cache).")
     ] = None,
     format: Annotated[Shown, typer.Option("--format", "-f", help="How to show it.")] = "table",
+    address: Annotated[
+        str | None,
+        typer.Option(metavar="auto|HOST:PORT", help="Run on this Ray cluster instead of this machine."),
+    ] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Workers per pool (1).")] = None,
     save: Annotated[
         Path | None, typer.Option(metavar="EXP", help="Write the experiment file that says the same.")
     ] = None,
@@ -71,6 +76,11 @@ def evaluate(
 
         _show(score_files([Path(path) for path in run], qrels, names), format)
         return
+    if address and workspace is None:
+        raise ConfigError(
+            "results are kept in the user's cache, which the nodes of a cluster do not share",
+            remedy="give --workspace a folder that all nodes reach",
+        )
     from beirnl import quick
     from beirnl.api import in_memory, named
 
@@ -94,9 +104,9 @@ def evaluate(
 
             save.write_text(to_toml(asked), encoding="utf-8")
         with progress_of_terminal() as progress:
-            from beirnl.api import carry_out
+            from beirnl.api import carry_out, with_workers
 
-            found = carry_out(experiment, progress)
+            found = carry_out(with_workers(experiment, workers), progress, address)
     _show(found.report, format)
     print(f"report: {found.page}", file=sys.stdout if format == "table" else sys.stderr)
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beirnl.api import run_nodes
+from beirnl.api import run_nodes, with_workers
 from beirnl.cli.app import Exp, app, console, load, progress_of_terminal
 from beirnl.errors import ConfigError
 
@@ -112,23 +112,32 @@ def run(
         int | None, typer.Option(min=1, help="Workers per pool (instead of the file's).")
     ] = None,
 ) -> None:
-    """Run what is pending; a run that was killed goes on where it stood, with any number of workers."""
-    from beirnl.pipeline import Pipeline
+    """Run what is pending; a run that was killed goes on where it stood, with any number of workers.
 
-    loaded = load(experiment)
-    if workers:
-        runtime = loaded.runtime.model_copy(update={"workers": workers})
-        loaded = loaded.model_copy(update={"runtime": runtime})
+    Units that kill their workers again and again are set aside: everything that does not stand on them is
+    made and reported, and the run ends with an error that names them. The next run tries them again.
+    """
+    from beirnl.pipeline import Pipeline
+    from beirnl.stages.base import SetAsideError
+
+    loaded = with_workers(load(experiment), workers)
+    aside: SetAsideError | None = None
     with progress_of_terminal() as progress:
         pipeline = Pipeline.of(loaded, progress, again=True)
-        run_nodes(pipeline, address, pipeline.wanted(only))
+        try:
+            run_nodes(pipeline, address, pipeline.wanted(only))
+        except SetAsideError as error:
+            aside = error
     if only is None:
         _write_reports(pipeline)
+    if aside:
+        raise aside
 
 
 @app.command()
 def status(experiment: Exp) -> None:
     """Show how far a run is; also while it runs, from another terminal."""
+    from beirnl.graph.groups import set_aside
     from beirnl.pipeline import Pipeline
     from beirnl.store.lease import Lease
 
@@ -139,6 +148,8 @@ def status(experiment: Exp) -> None:
         print(f"running: process {holder.get('pid')} on {holder.get('host')}")
     else:
         print("not running")
+    for line in set_aside(pipeline.graph.nodes.values(), pipeline.workspace):
+        print(line)
     _show_jobs(pipeline)
     _show_spending(pipeline)
 

@@ -15,6 +15,7 @@ from beirnl.errors import ConfigError, nearest
 #: What pydantic says of the type of a value, in the words of TOML.
 _WORDS = {
     "bool_type": "must be true or false, without quotes",
+    "dict_type": "must be a table",
     "finite_number": "must be a finite number",
     "float_type": "must be a number, without quotes",
     "greater_than": "must be more than {gt:g}",
@@ -92,7 +93,7 @@ def _first(error: ValidationError) -> tuple[str, str | None]:
     """What is wrong first, unknown keys before all else, and the remedy."""
     errors = sorted(error.errors(), key=lambda e: e["type"] != "extra_forbidden")
     first = errors[0]
-    place = [part for part in first["loc"] if part not in KINDS]
+    place = [part for part in first["loc"] if not _is_kind(part, first["loc"])]
     where = ".".join(str(part) for part in place)
     if first["type"] == "extra_forbidden":
         return f"unknown key {where!r}", nearest(str(place[-1]), _valid_keys(first["loc"][:-1]))
@@ -101,11 +102,16 @@ def _first(error: ValidationError) -> tuple[str, str | None]:
     return (f"{where}: {message}" if where else message), None
 
 
+def _is_kind(part: Any, location: tuple[Any, ...]) -> bool:
+    """Whether a part of a location says of which kind a system is."""
+    return location[0] == "system" and part in KINDS
+
+
 def _valid_keys(location: tuple[Any, ...]) -> list[str]:
     """The keys that are valid in the table at ``location`` of the experiment file."""
     model: type[BaseModel] = Experiment
     for part in location:
-        if part in KINDS:
+        if _is_kind(part, location):
             model = KINDS[part]
         elif isinstance(part, str) and part in model.model_fields:
             model = _inner(model.model_fields[part].annotation) or model
@@ -116,7 +122,7 @@ def _inner(annotation: Any) -> type[BaseModel] | None:
     """The model within an annotation such as ``tuple[DatasetConfig, ...]`` or ``X | None``."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    if typing.get_origin(annotation) in (tuple, types.UnionType, typing.Union):
+    if typing.get_origin(annotation) in (tuple, dict, types.UnionType, typing.Union):
         models = [_inner(argument) for argument in typing.get_args(annotation)]
         return next((model for model in models if model), None)
     return None

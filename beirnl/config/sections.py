@@ -204,13 +204,28 @@ class EvaluationConfig(Section):
     alpha: float = Field(default=0.05, gt=0, lt=1)
 
 
+class StageRuntime(Section):
+    """``[runtime.stages.NAME]``: what one stage has in place of what ``[runtime]`` says for all.
+
+    Attributes:
+        workers, threads, gpus: as in ``[runtime]``.
+    """
+
+    workers: int | None = Field(default=None, gt=0)
+    threads: int | None = Field(default=None, gt=0)
+    gpus: Gpus | None = None
+
+
 class Runtime(Section):
     """``[runtime]``: where and how fast; never part of a key.
 
     Attributes:
-        workers: actors per pool; more than one, or an address, means Ray.
+        workers: actors per pool; more than one, or an address, means Ray. On a cluster with fewer CPUs (or
+            GPUs) the pool is smaller, and grows when nodes come.
         threads: threads per worker (default: all cores over the workers).
-        gpus: GPUs per worker, fractions allowed.
+        gpus: GPUs of a worker that runs a model, or searches vectors exactly; other workers have none.
+            Fractions share a GPU; with more than one, vLLM splits the model over the GPUs of its node.
+        stages: what single stages have in place of that, by their names.
         device: where encoders run.
         object_store_mb: Ray's object store on one machine.
         products: number format of the matrix products of exact search; its results are the same.
@@ -224,6 +239,17 @@ class Runtime(Section):
     object_store_mb: int = Field(default=256, ge=80)
     products: Literal["auto", "float32", "bfloat16"] = "auto"
     search_memory_mb: int = Field(default=384, ge=16)
+    stages: dict[str, StageRuntime] = {}
+
+    def of(self, stage: str) -> "Runtime":
+        """What a stage has."""
+        own = self.stages.get(stage)
+        return self.model_copy(update=own.model_dump(exclude_none=True)) if own else self
+
+    @property
+    def most_workers(self) -> int:
+        """Workers of the largest pool."""
+        return max(self.workers, *(own.workers or 0 for own in self.stages.values()), 0)
 
     @property
     def worker_threads(self) -> int:

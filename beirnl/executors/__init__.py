@@ -17,7 +17,12 @@ class Executor(Protocol):
     """Runs tasks of one pool, and tells of each that is done."""
 
     def run(self, tasks: Sequence[Task], done: Done) -> None:
-        """Run all tasks, of which there may be none; they share a stage and a pool. Raises a unit's error."""
+        """Run all tasks, of which there may be none; they share a stage and a pool.
+
+        Raises:
+            SetAsideError: some units have killed their workers; all others have been run.
+            BeirnlError: that of a unit.
+        """
 
     def nodes(self) -> int:
         """Number of machines that run units."""

@@ -2,24 +2,33 @@
 
 One pool serves the units of all datasets that share a model. A worker loads it once. An error of a unit
 travels back as a value, because Ray would otherwise retry it or wrap it in its own.
+
+Ray gives the units of a worker that is lost to another one, without limit. Each of them is a suspect, and is
+run again alone in its worker; who kills its worker so again and again is set aside, and the others go on.
 """
 
 import asyncio
 import contextlib
+import logging
 import os
 import pickle
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from beirnl.config import Runtime
 from beirnl.errors import BeirnlError, BudgetError, ClusterError, StageError
-from beirnl.executors import Done
+from beirnl.executors import Done, placement
 from beirnl.executors.restarts import restarts_told
+from beirnl.executors.room import Room
 from beirnl.stages import STAGES, Stage
-from beirnl.stages.base import StoppedError, Task, execute
+from beirnl.stages.base import SetAsideError, StoppedError, Task, execute
+
+logger = logging.getLogger(__name__)
 
 _ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -34,7 +43,7 @@ class Worker:
     def __init__(self) -> None:
         self._resource: Any = None
         self._loaded = False
-        self._lock, self._stop = threading.Lock(), threading.Event()
+        self._lock, self._stop, self._room = threading.Lock(), threading.Event(), Room()
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
         """Run the units of a batch (of one); returns their number and pickled receipt or error."""
@@ -47,12 +56,17 @@ class Worker:
         """Run one unit; its error stops the other units in flight here."""
         task: Task = pickle.loads(pickled)
         try:
-            stage = STAGES[task.stage]
-            return pickle.dumps(execute(stage, task, partial(self._load, stage, task), self._stop))
+            stage, task = STAGES[task.stage], replace(task, alone=self._must_be_alone(task))
+            with self._room.alone() if task.alone else self._room.together():
+                return pickle.dumps(execute(stage, task, partial(self._load, stage, task), self._stop))
         except BeirnlError as error:
-            if not isinstance(error, BudgetError):  # what is paid for is waited for
+            if not isinstance(error, BudgetError | SetAsideError):  # what is paid for is waited for
                 self._stop.set()
             return pickle.dumps(error)
+
+    def _must_be_alone(self, task: Task) -> bool:
+        """A worker with one unit in flight knows no other way."""
+        return True
 
     def _load(self, stage: Stage, task: Task) -> Any:
         with self._lock:
@@ -69,13 +83,17 @@ class ManyWorker(Worker):
         outcomes = [await asyncio.to_thread(self.run, bytes(task)) for task in batch["task"]]
         yield {"number": list(batch["number"]), "outcome": outcomes}
 
+    def _must_be_alone(self, task: Task) -> bool:
+        return task.is_suspect
+
 
 class RayExecutor:
     """Runs units on a Ray cluster.
 
     Args:
-        runtime: workers, threads and GPUs per pool.
+        runtime: what a cluster of this machine's own is to have room for; a pool's size is its task's.
         address: ``auto``, ``HOST:PORT``, or None for a cluster of this machine's own, ended by :meth:`close`.
+        gpus: GPUs of a worker, by stage, of stages that will use some.
 
     Raises:
         ClusterError: no cluster answers at the address or starts, or it lacks the resources of one worker.
@@ -83,10 +101,11 @@ class RayExecutor:
 
     CONNECT_SECONDS = 60
 
-    def __init__(self, runtime: Runtime, address: str | None) -> None:
+    def __init__(
+        self, runtime: Runtime, address: str | None, gpus: Mapping[str, float] = MappingProxyType({})
+    ) -> None:
         for name, value in _ENVIRONMENT.items():
             os.environ.setdefault(name, value)
-        self._runtime = runtime
         options: dict[str, Any] = {"log_to_driver": bool(os.environ.get("BEIRNL_WORKER_LOGS"))}
         if address is None:
             os.environ.setdefault("RAY_AUTH_MODE", "disabled")  # else Ray leaves a token in the user's home
@@ -94,13 +113,13 @@ class RayExecutor:
                 "address": "local",
                 "include_dashboard": False,
                 "object_store_memory": runtime.object_store_mb << 20,
-                "num_cpus": max(runtime.workers, len(os.sched_getaffinity(0))),
+                "num_cpus": max(runtime.most_workers, len(os.sched_getaffinity(0))),
             }
         else:
             options["address"] = address
             _check_address(address)
         _start(address, options, self.CONNECT_SECONDS)
-        self._check_resources()
+        placement.check(gpus)
 
     def nodes(self) -> int:
         """Number of live nodes."""
@@ -114,17 +133,21 @@ class RayExecutor:
             return
         import ray
 
-        _quiet()
+        _set_context()
         items = [{"number": number, "task": pickle.dumps(task)} for number, task in enumerate(tasks)]
-        size = min(self._runtime.workers, len(items))
+        size = min(tasks[0].runtime.workers, len(items))
         at_once = min(STAGES[tasks[0].stage].in_flight(tasks[0].spec), -(-len(items) // size))
         many: dict[str, Any] = {"max_concurrency": at_once} if at_once > 1 else {}
         results = ray.data.from_items(items, override_num_blocks=len(items)).map_batches(
             ManyWorker if many else Worker,
-            compute=ray.data.ActorPoolStrategy(size=size, max_tasks_in_flight_per_actor=max(2, at_once)),
+            compute=ray.data.ActorPoolStrategy(
+                min_size=1,
+                max_size=size,
+                initial_size=size,
+                max_tasks_in_flight_per_actor=max(2, at_once),
+            ),
             batch_size=1,
-            num_cpus=1,
-            num_gpus=self._runtime.gpus or None,
+            **placement.actor_options(tasks[0]),
             **many,
         )
         with restarts_told(tasks[0]):
@@ -135,18 +158,6 @@ class RayExecutor:
         import ray
 
         ray.shutdown()
-
-    def _check_resources(self) -> None:
-        import ray
-
-        there = ray.cluster_resources()
-        for name, needed in (("CPU", 1.0), ("GPU", self._runtime.gpus)):
-            if needed > there.get(name, 0):
-                raise ClusterError(
-                    f"has {there.get(name, 0):g} {name}s, a worker needs {needed:g}",
-                    where="Ray cluster",
-                    remedy=f"add nodes with {name}s" + (", or set runtime.gpus = 0" if name == "GPU" else ""),
-                )
 
 
 def _start(address: str | None, options: dict[str, Any], seconds: int) -> None:
@@ -175,18 +186,24 @@ def _start(address: str | None, options: dict[str, Any], seconds: int) -> None:
 
 
 def _take(results: Any, tasks: Sequence[Task], done: Done) -> None:
-    """Tell of what is done, as it comes; raise the first error that ended a unit."""
+    """Tell of what is done, as it comes; raise the first error that ended a unit, or what was set aside."""
     stopped: BeirnlError | None = None
+    aside: list[SetAsideError] = []
     for row in _rows(results, tasks[0]):
         outcome = pickle.loads(row["outcome"])
         if isinstance(outcome, StoppedError | BudgetError):  # the others go on to their end
             stopped = stopped or outcome
+        elif isinstance(outcome, SetAsideError):
+            logger.warning("%s", outcome)
+            aside.append(outcome)
         elif isinstance(outcome, BaseException):
             raise outcome
         else:
             done(tasks[row["number"]], outcome)
     if stopped:
         raise stopped
+    if aside:
+        raise SetAsideError.of(aside)
 
 
 def _rows(results: Any, task: Task) -> Iterator[dict[str, Any]]:
@@ -215,14 +232,15 @@ def _lines(error: Exception) -> list[str]:
     return [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
 
 
-def _quiet() -> None:
-    """Ray Data's bars and log lines give way to beirnl's own."""
-    import logging
-
+def _set_context() -> None:
+    """Ray Data's bars and log lines give way to beirnl's own; its pools grow when all their workers are busy
+    and shrink only where nodes are lost, or when there is nothing left to begin."""
     import ray
 
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
+    context.autoscaling_config.actor_pool_util_upscaling_threshold = 1.0
+    context.autoscaling_config.actor_pool_util_downscaling_threshold = -1.0
     logging.getLogger("ray.data").setLevel(logging.ERROR)
 
 

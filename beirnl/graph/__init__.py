@@ -4,13 +4,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from beirnl.config import Experiment
-from beirnl.errors import ConfigError
+from beirnl.errors import ConfigError, nearest
 from beirnl.evaluation import names
 from beirnl.graph.expected import check_sizes
 from beirnl.graph.nodes import Answering, Evaluation, Graph, Node, Translation, back_version
 from beirnl.graph.rag import add_answering
 from beirnl.graph.systems import add_systems
 from beirnl.graph.texts import add_parallel, variants
+from beirnl.stages import STAGES
 from beirnl.store.workspace import Workspace
 
 __all__ = [
@@ -45,6 +46,7 @@ def build_graph(
     digests = workspace.digests()
     with _named(experiment):
         names.reported(experiment.evaluation.measures)
+        _check_stages(experiment)
         for dataset in experiment.dataset:
             for texts in variants(graph, experiment, dataset, digests):
                 add_systems(graph, experiment, texts, digests)
@@ -66,6 +68,13 @@ def _named(experiment: Experiment) -> Iterator[None]:
         if error.where is not None:
             raise
         raise ConfigError(error.what, where=experiment.file, remedy=error.remedy) from error
+
+
+def _check_stages(experiment: Experiment) -> None:
+    """What is set for a stage that does not exist is a mistake."""
+    for name in experiment.runtime.stages:
+        if name not in STAGES:
+            raise ConfigError(f"unknown stage {name!r} in runtime.stages", remedy=nearest(name, STAGES))
 
 
 def _refuse_idle(graph: Graph, experiment: Experiment) -> None:

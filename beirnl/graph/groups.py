@@ -1,12 +1,17 @@
-"""Nodes that are made together: which can be, what they are called, and what goes on when they fail."""
+"""Nodes that are made together: which can be, what they are called, what goes on when they fail, and at which
+units they were killed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from beirnl.errors import BeirnlError, BudgetError, ClusterError, StoreError
 from beirnl.graph.nodes import Graph, Node
-from beirnl.stages.base import StoppedError
+from beirnl.stages import STAGES
+from beirnl.stages.base import StoppedError, unit_name
+from beirnl.store.attempts import killed_units, units_set_aside
+from beirnl.store.workspace import Workspace
 
+_NAMED = 5  # units
 _OF_NO_SYSTEM = BudgetError, ClusterError, StoppedError, StoreError  # end a run, whoever met them
 
 
@@ -47,3 +52,23 @@ def heading(group: Sequence[Node]) -> str:
     shown = ", ".join(labels[:3]) + (f" and {len(labels) - 3} more" if len(labels) > 3 else "")
     purposes = {node.purpose.split(",")[0] for node in group if node.purpose}
     return f"{shown} ({purposes.pop()})" if len(purposes) == 1 else shown
+
+
+def deaths(node: Node, workspace: Workspace, workers: int) -> str:
+    """A line on the units at which a run was killed that is no more, or nothing."""
+    units = killed_units(node.artifact(workspace))
+    if not units:
+        return ""
+    listed = f"{'units' if len(units) > 1 else 'unit'} {', '.join(map(str, units[:_NAMED]))}"
+    advice = STAGES[node.stage].less_memory(workers)
+    return f"{node.stage} {node.label}: an earlier run was killed at {listed}; if for memory: {advice}"
+
+
+def set_aside(nodes: Iterable[Node], workspace: Workspace) -> list[str]:
+    """A line for each unit that killed its workers again and again, and is not done since then."""
+    return [
+        f"{node.stage} {node.label}: {unit_name(unit)} killed its workers and is set aside; "
+        "the next run tries it again"
+        for node in nodes
+        for unit in units_set_aside(node.artifact(workspace))
+    ]

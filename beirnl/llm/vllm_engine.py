@@ -281,7 +281,7 @@ def _load(folder: str, spec: LlmSpec, surroundings: Surroundings) -> tuple[Any, 
         torch.set_num_threads(max(surroundings.threads, 1))  # of this thread: each has its own setting
     share: dict[str, Any] = {}
     if surroundings.gpus > 1:
-        share = {"tensor_parallel_size": int(surroundings.gpus)}
+        share = {"tensor_parallel_size": int(surroundings.gpus), "distributed_executor_backend": "mp"}
     elif 0 < surroundings.gpus < 1:
         share = {"gpu_memory_utilization": 0.9 * surroundings.gpus}
     try:

@@ -10,6 +10,7 @@ from beirnl.evaluation.measures import parse
 from beirnl.evaluation.records import Report, Timing
 from beirnl.evaluation.uncertainty import Resampling, Uncertainty, stated
 from beirnl.graph import Evaluation, Node
+from beirnl.graph.groups import set_aside
 from beirnl.pipeline import Pipeline
 from beirnl.reporting import counts, depths, rag, scores, sizes, translations
 
@@ -33,6 +34,8 @@ def gather(pipeline: Pipeline) -> Report:
         [f"{pending} of {len(states)} artifacts are not finished; run the experiment"] if pending else []
     )
     nodes = [node for node in pipeline.graph.nodes.values() if node.key in finished]
+    unfinished = [node for node in pipeline.graph.nodes.values() if node.key not in finished]
+    warnings += set_aside(unfinished, pipeline.workspace)
     warnings += [
         f"{node.label}: {line}"
         for node in nodes

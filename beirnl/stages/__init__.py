@@ -19,7 +19,7 @@ from typing import Any
 
 from beirnl.stages import ann, bm25, dense, documents, fusion, imports, late, questions, runs, score, second
 from beirnl.stages import translate as text
-from beirnl.stages.base import Stage
+from beirnl.stages.base import Stage, always
 
 _ASKING: dict[str, Any] = {
     "asks": True,
@@ -28,6 +28,7 @@ _ASKING: dict[str, Any] = {
     "in_flight": text.units_in_flight,
     "openings": text.openings,
     "server": text.llm_of,
+    "gpu": text.loads_weights,
     "memory": ("translation.max_model_len", "translation.server.in_flight"),
 }
 _ASKING_ABOUT = _ASKING | {
@@ -76,6 +77,7 @@ STAGES: dict[str, Stage] = {
             openings=dense.embed_openings,
             least_bytes=dense.embedded_bytes,
             server=dense.embed_server,
+            gpu=dense.embeds_here,
             memory=("batch_tokens", "batch_size", "max_tokens"),
         ),
         Stage(
@@ -84,6 +86,7 @@ STAGES: dict[str, Stage] = {
             dense.search_exact,
             dense.search_units,
             reduce=dense.merge_search,
+            gpu=always,
             memory=_SEARCH_MEMORY,
         ),
         Stage("ann-index", 2, ann.build_ann, ann.ann_units, memory=_GRAPH_MEMORY),
@@ -103,9 +106,12 @@ STAGES: dict[str, Stage] = {
             load=late.load_token_embedder,
             pool=late.embed_tokens_pool,
             check=late.check_passages,
+            gpu=always,
             memory=("batch_size", "max_tokens"),
         ),
-        Stage("search-late", 1, late.search_late, late.search_late_units, reduce=dense.merge_search),
+        Stage(
+            "search-late", 1, late.search_late, late.search_late_units, reduce=dense.merge_search, gpu=always
+        ),
         Stage("gather", 1, second.gather, second.gather_units, memory=("depth",)),
         Stage(
             "rerank",
@@ -114,6 +120,7 @@ STAGES: dict[str, Stage] = {
             second.rerank_units,
             load=second.load_second_stage,
             pool=second.rerank_pool,
+            gpu=always,
             memory=("batch_size", "max_tokens", "depth"),
         ),
         Stage("plan-answers", 1, questions.plan_answers),

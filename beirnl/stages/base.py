@@ -2,7 +2,7 @@
 worker loads once. Units are executed here, whatever executor called."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 from beirnl.config import Runtime
 from beirnl.errors import BeirnlError, StageError
 from beirnl.specs import LlmSpec, Spec
-from beirnl.store.artifacts import Artifact, PartWriter, Receipt
-from beirnl.store.attempts import attempts_in_run
+from beirnl.store.artifacts import REDUCE, Artifact, PartWriter, Receipt
+from beirnl.store.attempts import MAX_DEATHS, alone_in, attempts_in_run
 from beirnl.store.failpoints import failpoint
 from beirnl.store.files import disk_errors
 from beirnl.store.keys import digest
 
-MAX_DEATHS = 3  # Ray would retry a shard that kills its worker for ever
 _NO_MEMORY = "can't allocate memory", "cannot allocate memory", "failed to map segment"
+_NAMED = 5  # units that an error names
 _SEE = "see the traceback with --debug; finished units are kept"
 
 Inputs = Mapping[str, Artifact]
@@ -25,6 +25,19 @@ Inputs = Mapping[str, Artifact]
 
 class StoppedError(BeirnlError):
     """The run is being stopped: another unit has failed."""
+
+
+class SetAsideError(StageError):
+    """Units have killed their workers, alone in them, ``MAX_DEATHS`` times each; the others were run."""
+
+    @classmethod
+    def of(cls, errors: Sequence["SetAsideError"]) -> "SetAsideError":
+        """One error for several; the first ones are named."""
+        if len(errors) == 1:
+            return errors[0]
+        told = [f"{error.where}: {error.what}" for error in errors[:_NAMED]]
+        more = f"; and {len(errors) - _NAMED} more" if len(errors) > _NAMED else ""
+        return cls("; ".join(told) + more, remedy=errors[0].remedy)
 
 
 class Allowance(NamedTuple):
@@ -48,7 +61,10 @@ class Allowance(NamedTuple):
 
 @dataclass(frozen=True)
 class Task:
-    """One unit of one artifact, as it travels to a worker. Rows stay in files."""
+    """One unit of one artifact, as it travels to a worker. Rows stay in files.
+
+    ``alone``: its worker has no other unit in flight, so that nothing else can be the cause of its death.
+    """
 
     stage: str
     label: str
@@ -60,6 +76,12 @@ class Task:
     workspace: Path
     runtime: Runtime
     allowance: Allowance | None = None
+    alone: bool = False
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether a worker of this run has died, or been lost, with the unit in flight."""
+        return attempts_in_run(self.directory, self.unit, self.run_id) > 0
 
     @property
     def place(self) -> str:
@@ -96,6 +118,11 @@ class Unit:
             raise StoppedError("stopped, since another unit failed")
 
 
+def unit_name(number: int) -> str:
+    """How a unit is called in a line for the user."""
+    return "the reduction" if number == REDUCE else f"unit {number}"
+
+
 def one_unit(spec: Spec, inputs: Inputs) -> int:
     """The grain of stages that do all in one piece."""
     return 1
@@ -113,6 +140,16 @@ def one_pool(spec: Spec, inputs: Mapping[str, str]) -> str:
 
 def nobody(spec: Spec) -> None:
     """Who is asked by stages that ask nobody."""
+
+
+def never(spec: Spec) -> bool:
+    """Whether a stage uses a GPU that has no use for one."""
+    return False
+
+
+def always(spec: Spec) -> bool:
+    """Whether a stage uses a GPU that always can."""
+    return True
 
 
 @dataclass(frozen=True)
@@ -133,6 +170,7 @@ class Stage:
             that may ask the same are made one after another: only what has been answered can be found.
         asks: it asks an LLM, and ``max_cost`` holds for it.
         server: who answers over the network, from the spec; None: nobody.
+        gpu: whether its workers use GPUs, from the spec; those of other stages ask for none.
         memory: settings by which a worker takes less memory, the most effective one first.
         check: refuses inputs whose numbers of rows show already that they are too large; from the spec, the
             inputs (made or not) and the label.
@@ -151,6 +189,7 @@ class Stage:
     openings: Callable[[Any], tuple[str, ...]] | None = None
     asks: bool = False
     server: Callable[[Any], LlmSpec | None] = nobody
+    gpu: Callable[[Any], bool] = never
     memory: tuple[str, ...] = ()
     check: Callable[[Any, Inputs, str], None] | None = None
     least_bytes: Callable[[Any, int], float | None] | None = None
@@ -159,6 +198,10 @@ class Stage:
         """Tasks with equal keys may run in one pool of workers: what these load is the same."""
         folders = {name: str(path) for name, path in task.input_directories.items()}
         return digest([getattr(self.load, "__qualname__", ""), self.pool(task.spec, folders)])
+
+    def gpus(self, spec: Spec, runtime: Runtime) -> float:
+        """GPUs of one worker; ``runtime`` is that of the experiment."""
+        return runtime.of(self.name).gpus if self.gpu(spec) else 0.0
 
     def less_memory(self, workers: int) -> str:
         """What to do where memory runs out."""
@@ -184,12 +227,14 @@ def execute(
         stop: ends a long unit early.
 
     Raises:
-        StageError: the unit has killed its worker ``MAX_DEATHS`` times in this run, or failed otherwise.
+        SetAsideError: the unit has killed its worker, alone in it, ``MAX_DEATHS`` times in this run.
+        StageError: it failed otherwise.
     """
     existing = Artifact(task.directory).receipt(task.unit)
     if existing:
         return existing
-    _refuse_deadly(stage, task)
+    if task.alone:
+        _refuse_deadly(stage, task)
     try:
         with disk_errors(task.directory):
             return _attempt(stage, task, load, stop or threading.Event())
@@ -207,9 +252,10 @@ def execute(
 
 
 def _refuse_deadly(stage: Stage, task: Task) -> None:
-    if attempts_in_run(task.directory, task.unit, task.run_id) >= MAX_DEATHS:
-        raise StageError(
-            f"unit {task.unit} has killed its worker {MAX_DEATHS} times, most often for want of memory",
+    if attempts_in_run(task.directory, task.unit, alone_in(task.run_id)) >= MAX_DEATHS:
+        raise SetAsideError(
+            f"{unit_name(task.unit)} has killed its worker {MAX_DEATHS} times and is set aside, "
+            "most often for want of memory",
             where=task.place,
             remedy=f"{stage.less_memory(task.runtime.workers)}; the worker's log says more",
         )
@@ -224,7 +270,7 @@ def _is_short_of_memory(error: Exception) -> bool:
 
 
 def _attempt(stage: Stage, task: Task, load: Callable[[], Any] | None, stop: threading.Event) -> Receipt:
-    out = PartWriter(task.directory, task.unit, task.run_id)
+    out = PartWriter(task.directory, task.unit, alone_in(task.run_id) if task.alone else task.run_id)
     failpoint("before-part", task.unit)
     function = stage.run if task.unit >= 0 else stage.reduce
     assert function is not None, f"{stage.name} has no reduction"

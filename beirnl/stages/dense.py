@@ -46,6 +46,11 @@ def embed_server(spec: EmbedSpec) -> LlmSpec | None:
     return spec.encoder.api
 
 
+def embeds_here(spec: EmbedSpec) -> bool:
+    """Whether the encoder runs in the worker itself, and not at a server."""
+    return not spec.encoder.is_remote
+
+
 def embed_openings(spec: EmbedSpec) -> tuple[str, ...]:
     """What the texts that are sent to an API begin with; none are sent to a model that is loaded."""
     prompt = {"query": spec.encoder.query_prompt, "document": spec.encoder.document_prompt}[spec.kind]

@@ -80,6 +80,13 @@ def units_in_flight(spec: Spec) -> int:
     return ENGINES[llm_of(spec).engine].units
 
 
+def loads_weights(spec: Spec) -> bool:
+    """Whether the LLM runs in the worker itself, and not at a server."""
+    from beirnl.llm import ENGINES
+
+    return ENGINES[llm_of(spec).engine].weights
+
+
 class Translator:
     """What a worker keeps: the engine, and what the units of one group have spent on it."""
 

@@ -97,10 +97,11 @@ class Machines:
                 raise RuntimeError(f"no {what}: {dead} ended; {logs}")
             time.sleep(0.25)
 
-    def submit(self, folder: Path, *command: str) -> subprocess.CompletedProcess:
+    def submit(self, folder: Path, *command: str, ship: bool = True) -> subprocess.CompletedProcess:
         """``ray job submit`` from a folder, with this interpreter; waits for the job to end."""
+        shipped = ["--working-dir", "."] if ship else []
         return subprocess.run(
-            [RAY, "job", "submit", "--working-dir", ".", "--", sys.executable, *command],
+            [RAY, "job", "submit", *shipped, "--", sys.executable, *command],
             cwd=folder,
             env=self.environment | {"RAY_ADDRESS": self.jobs},
             capture_output=True,
@@ -184,6 +185,12 @@ def test_the_upload_has_the_project_and_not_what_git_ignores(machines, checkout)
     assert "./beirnl/errors.py" in files
     ignored = {".venv", "workspace", "workspaces", ".git", "dist", "__pycache__"}
     assert [file for file in files if ignored & set(file.split("/"))] == []
+
+
+def test_the_nodes_do_not_have_the_project_but_for_what_is_shipped(machines, checkout):
+    done = machines.submit(checkout, "-c", WHERE, ship=False)
+    assert done.returncode == 1
+    assert "ModuleNotFoundError: No module named 'beirnl'" in done.stdout + done.stderr
 
 
 def test_tasks_on_both_nodes_import_the_project_that_was_shipped(machines, checkout):

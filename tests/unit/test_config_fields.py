@@ -82,6 +82,7 @@ def impossible(name: str, info: Any) -> list[Any]:
         bool: ["yes", "true", 1, 0],
         int: ["3", True, 1.5, [3], -1, *([] if name in ZERO else [0])],
         float: ["25", True, [3.0], -0.5, float("inf"), float("nan"), *([] if name in ZERO else [0])],
+        dict: ["x", 1, [], {"embed": 1}, {"rerank": {"workers": 0}}, {"embed": {"gpus": 1.5}}],
         tuple: ["x", 1, {}, [1], [""], *([] if name in ("stop", "repair", "notes") else [[]])],
         typing.Literal: ["nothing", 1, "", []],
     }
@@ -153,6 +154,8 @@ def test_whole_numbers_are_numbers(tmp_path):
         ({"dataset": [{"name": "é"}]}, "dataset.0.name: may hold the letters a to z"),
         ({"dataset": {"name": "x"}}, "dataset: must be a list"),
         ({"file": "x"}, "unknown key 'file'"),
+        ({"runtime": {"stages": {"rerank": {"gpu": 1}}}}, "unknown key 'runtime.stages.rerank.gpu'; did you"),
+        ({"runtime": {"stages": {"dense": {"gpus": 1.5}}}}, "runtime.stages.dense.gpus: must be a fraction"),
         ({"runtime": {"gpus": 1.5}}, "runtime.gpus: must be a fraction of one GPU, or a whole number"),
         ({"translation": {"to": "nl", "server": {"base_url": "localhost:9"}}}, "'localhost:9' is not a URL"),
         ({"translation": {"to": "nl", "server": {"base_url": "http://h:99999/v1"}}}, "is not a URL"),

@@ -2,6 +2,7 @@
 
 import errno
 import os
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,9 +13,9 @@ from beirnl.config import Runtime, rag, sections, systems
 from beirnl.errors import DataError, StageError
 from beirnl.specs import Spec
 from beirnl.stages import STAGES
-from beirnl.stages.base import MAX_DEATHS, Stage, Task, execute
-from beirnl.store.artifacts import Artifact, PartWriter
-from beirnl.store.attempts import attempts_in_run, killed_units
+from beirnl.stages.base import SetAsideError, Stage, Task, execute
+from beirnl.store.artifacts import REDUCE, Artifact, PartWriter
+from beirnl.store.attempts import MAX_DEATHS, alone_in, attempts_in_run, killed_units, units_set_aside
 
 
 def task(folder, stage="search-exact", workers=1, unit=0):
@@ -118,6 +119,10 @@ def die(folder, unit=0, run="run"):
     PartWriter(folder, unit, run)
 
 
+def die_alone(folder, unit=0):
+    die(folder, unit, alone_in("run"))
+
+
 def test_a_worker_that_dies_while_it_loads_has_died_of_the_unit(tmp_path):
     seen = []
     stage = stage_of(lambda unit: None)
@@ -126,17 +131,56 @@ def test_a_worker_that_dies_while_it_loads_has_died_of_the_unit(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["embed", "search-exact", "rerank", "translate"])
-def test_a_unit_that_has_killed_its_workers_is_given_up_and_says_what_to_lower(tmp_path, name):
+def test_a_unit_that_has_killed_its_workers_is_set_aside_and_says_what_to_lower(tmp_path, name):
     for _ in range(MAX_DEATHS):
-        die(tmp_path)
-    with pytest.raises(StageError) as error:
-        execute(stage_of(lambda unit: None, name), task(tmp_path, name, workers=2), pytest.fail)
+        die_alone(tmp_path)
+    with pytest.raises(SetAsideError) as error:
+        execute(stage_of(lambda unit: None, name), alone(task(tmp_path, name, workers=2)), pytest.fail)
     line = str(error.value)
     assert line.startswith(
-        f"{name} set/nl: unit 0 has killed its worker 3 times, most often for want of memory"
+        f"{name} set/nl: unit 0 has killed its worker 3 times and is set aside, most often for want of memory"
     )
     assert all(setting in line for setting in STAGES[name].memory) and "runtime.workers" in line
-    execute(stage_of(lambda unit: None), task(tmp_path, unit=1))  # others go on
+    execute(stage_of(lambda unit: None), alone(task(tmp_path, unit=1)))  # others go on
+    assert units_set_aside(Artifact(tmp_path)) == [0]
+
+
+def alone(task):
+    return replace(task, alone=True)
+
+
+def test_a_unit_whose_worker_died_with_others_in_flight_is_only_a_suspect(tmp_path):
+    assert not task(tmp_path).is_suspect
+    for _ in range(MAX_DEATHS + 1):
+        die(tmp_path)
+    assert task(tmp_path).is_suspect
+    for _ in range(MAX_DEATHS - 1):
+        die_alone(tmp_path)
+    assert units_set_aside(Artifact(tmp_path)) == []
+    execute(stage_of(lambda unit: None), alone(task(tmp_path)))
+
+
+def test_deaths_are_counted_by_run_and_a_unit_that_is_done_after_all_is_no_longer_set_aside(tmp_path):
+    for unit in (2, REDUCE):
+        for _ in range(MAX_DEATHS):
+            die_alone(tmp_path, unit)
+    die(tmp_path, 4, alone_in("earlier"))
+    die_alone(tmp_path, 4)
+    die_alone(tmp_path, 4)
+    assert units_set_aside(Artifact(tmp_path)) == [REDUCE, 2]
+    assert units_set_aside(Artifact(tmp_path / "nowhere")) == []
+    execute(stage_of(lambda unit: None), alone(replace(task(tmp_path, unit=2), run_id="next")))
+    assert units_set_aside(Artifact(tmp_path)) == [REDUCE]
+
+
+def test_units_set_aside_are_one_error_that_names_the_first_ones():
+    errors = [SetAsideError(f"unit {n} is set aside", where=f"embed {n}", remedy="lower x") for n in range(7)]
+    assert SetAsideError.of(errors[:1]) is errors[0]
+    assert (
+        str(SetAsideError.of(errors[:2]))
+        == "embed 0: unit 0 is set aside; embed 1: unit 1 is set aside; lower x"
+    )
+    assert "embed 4: unit 4 is set aside; and 2 more; lower x" in str(SetAsideError.of(errors))
 
 
 def test_units_at_which_workers_were_killed_are_those_without_a_receipt(tmp_path):
