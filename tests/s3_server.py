@@ -3,7 +3,7 @@
     python tests/s3_server.py LOG [DELAY]
 
 prints its address, writes a line per request (method, path, status) to LOG, lets every request wait DELAY
-seconds, and answers 503 for as long as there is a file LOG.down.
+seconds, and answers what the file LOG.answer says (status, and code of the error) while there is one.
 """
 
 import contextlib
@@ -14,11 +14,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
+
 BUCKET = "bucket"
-BUSY = (
-    b'<?xml version="1.0" encoding="UTF-8"?><Error><Code>SlowDown</Code><Message>Reduce your request rate.'
-    b"</Message></Error>"
-)
+ERROR = '<?xml version="1.0" encoding="UTF-8"?><Error><Code>{}</Code><Message>No.</Message></Error>'
 
 
 class Server(NamedTuple):
@@ -47,19 +46,20 @@ class Server(NamedTuple):
         return self.log.read_text(encoding="utf-8").splitlines()
 
     @contextlib.contextmanager
-    def down(self) -> Iterator[None]:
-        """Answers 503 meanwhile."""
-        flag = self.log.with_suffix(".down")
-        flag.touch()
+    def failing(self, status: str = "503 Slow Down", code: str = "SlowDown") -> Iterator[None]:
+        """Answers every request like that meanwhile."""
+        answer = self.log.with_suffix(".answer")
+        answer.write_text(f"{status}\n{code}", encoding="ascii")
         try:
             yield
         finally:
-            flag.unlink(missing_ok=True)
+            answer.unlink()
 
 
 @contextlib.contextmanager
 def s3_server(folder: Path, delay: float = 0.0) -> Iterator[Server]:
-    """Run a server with an empty bucket; its log lies in ``folder``."""
+    """Run a server with an empty bucket; its log lies in ``folder``. Skips where moto is not installed."""
+    pytest.importorskip("moto", reason="moto is not installed (pip install beirnl[dev])")
     log = folder / "requests.log"
     log.touch()
     command = [sys.executable, str(Path(__file__).resolve()), str(log), str(delay)]
@@ -72,7 +72,7 @@ def s3_server(folder: Path, delay: float = 0.0) -> Iterator[Server]:
 
 
 def _watched(app: Any, log: Path, delay: float) -> Callable[[dict[str, Any], Any], Any]:
-    down = log.with_suffix(".down")
+    failure = log.with_suffix(".answer")
 
     def answer(environ: dict[str, Any], start: Any) -> Any:
         def started(status: str, headers: list[tuple[str, str]], *more: Any) -> Any:
@@ -82,9 +82,11 @@ def _watched(app: Any, log: Path, delay: float) -> Callable[[dict[str, Any], Any
             return start(status, headers, *more)
 
         time.sleep(delay)
-        if down.exists():
-            started("503 Slow Down", [("Content-Type", "text/xml"), ("Content-Length", str(len(BUSY)))])
-            return [BUSY]
+        if failure.exists():
+            status, code = failure.read_text(encoding="ascii").splitlines()
+            body = ERROR.format(code).encode()
+            started(status, [("Content-Type", "text/xml"), ("Content-Length", str(len(body)))])
+            return [body]
         return app(environ, started)
 
     return answer

@@ -6,9 +6,8 @@
   attempts/00042-<run>-<attempt>
   manifest.json                                   written last; then only it is read
 
-In an object store a directory is packed, as part-....tar; markers lie in a folder per unit
-(attempts/00042/<run>-<attempt>), so that one request lists those of a unit, and stay until the manifest is
-there, since deleting is dear.
+In an object store a directory is packed, as part-....tar; markers (attempts/00042/<run>-<attempt>) stay until
+the manifest is there, since deleting is dear.
 """
 
 import contextlib
@@ -27,6 +26,7 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
 from beirnl.errors import StoreError
+from beirnl.store.attempts import REDUCE as REDUCE
 from beirnl.store.attempts import marker, unit_name
 from beirnl.store.cache import cache, pinned
 from beirnl.store.failpoints import failpoint

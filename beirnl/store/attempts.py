@@ -53,6 +53,11 @@ def _told(marker: Path) -> int:
 
 def killed_units(artifact: "Artifact") -> list[int]:
     """Units that were begun and are not done; of an artifact at which no worker is."""
-    begun = {name.partition("-")[0] for name in names(artifact.directory / "attempts")}
+    folder = artifact.directory / "attempts"
+    if isinstance(folder, RemotePath):
+        found = folder.entries(recursive=True)
+        begun = {entry.path.split("/")[-2] for entry in found if entry.is_file}
+    else:
+        begun = {name.partition("-")[0] for name in names(folder)}
     done = {name.removesuffix(".json") for name in artifact.committed()}
     return sorted(int(unit) for unit in begun - done if unit.isdigit())

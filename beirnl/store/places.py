@@ -9,7 +9,7 @@ renaming and no appending. Every object is there whole or not at all, and seen b
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
@@ -22,6 +22,17 @@ if TYPE_CHECKING:
 
 _BLOCK = 64 << 20  # bytes that are read or written at once
 _ATTEMPTS = 8  # at one request; with the back-off between them about half a minute
+_VARIABLES = (
+    "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT_URL_S3",
+    "AWS_REGION",
+    "AWS_DEFAULT_REGION",
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_PROFILE",
+    "AWS_MAX_ATTEMPTS",
+)
 _S3, _GCS = ("s3",), ("gs", "gcs")
 
 
@@ -111,20 +122,23 @@ class RemotePath:
                 raise
 
     def remove(self) -> None:
-        """Delete all that lies in the folder, if anything does."""
-        with remote_errors(self):
-            self._files.delete_dir_contents(self.key, missing_dir_ok=True)
+        """Delete the folder with all that lies in it, if anything does."""
+        with suppress(FileNotFoundError), remote_errors(self):
+            self._files.delete_dir(self.key)
 
-    def entries(self) -> "list[FileInfo]":
-        """What lies in the folder: objects with their sizes, and folders."""
+    def entries(self, recursive: bool = False) -> "list[FileInfo]":
+        """What lies in the folder, or below it: objects with their sizes, and folders, of which some are
+        left of objects that have been deleted."""
         from pyarrow.fs import FileSelector
 
         with remote_errors(self):
-            return list(self._files.get_file_info(FileSelector(self.key, allow_not_found=True)))
+            chosen = FileSelector(self.key, allow_not_found=True, recursive=recursive)
+            return list(self._files.get_file_info(chosen))
 
     @property
     def _files(self) -> "FileSystem":
-        return _file_system(self.scheme, self.key.split("/")[0], os.getpid())
+        settings = tuple(os.environ.get(name, "") for name in _VARIABLES)
+        return _file_system(self.scheme, self.key.split("/")[0], os.getpid(), settings)
 
 
 Place: TypeAlias = Path | RemotePath
@@ -173,8 +187,9 @@ def remove_tree(folder: Place) -> None:
 
 
 @lru_cache(maxsize=16)
-def _file_system(scheme: str, bucket: str, process: int) -> "FileSystem":
-    """The client of an address: one per process, since its threads do not survive a fork."""
+def _file_system(scheme: str, bucket: str, process: int, settings: tuple[str, ...]) -> "FileSystem":
+    """The client of an address: one per process, since its threads do not survive a fork; and another one
+    where the environment has changed."""
     from pyarrow import fs
 
     if scheme in _S3:
