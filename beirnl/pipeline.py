@@ -28,7 +28,6 @@ from beirnl.store.artifacts import (
 from beirnl.store.attempts import rows_in_flight
 from beirnl.store.files import disk_errors
 from beirnl.store.keys import spec_fields
-from beirnl.store.lease import Lease
 from beirnl.store.workspace import Workspace
 from beirnl.versions import versions
 
@@ -162,7 +161,7 @@ class Pipeline:
                 remedy="set workspace to an absolute path that all nodes share",
             )
         Spending.check_limit(self.experiment, self.graph, self.workspace, wanted)
-        with Lease(self.workspace.lease_path, self.progress.say):
+        with self.workspace.lease(self.progress.say):
             self.workspace.lock(self.experiment.name, self.lock())
             self.workspace.record_failures(self.experiment.name, self.graph.failed)
             run_id = uuid.uuid4().hex[:8]

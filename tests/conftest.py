@@ -2,6 +2,7 @@
 
 import os
 
+import pytest
 from hypothesis import settings
 
 for name, value in {
@@ -17,3 +18,20 @@ settings.register_profile(
     "shared-machine", deadline=None
 )  # a machine may be slow at times; that is no failure
 settings.load_profile("shared-machine")
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory):
+    """An S3 server in a process of its own."""
+    from s3_server import s3_server
+
+    with s3_server(tmp_path_factory.mktemp("s3")) as server:
+        yield server
+
+
+@pytest.fixture
+def bucket(s3, tmp_path, monkeypatch):
+    """The server, told to this process by the environment, with a cache of the test's own."""
+    for name, value in {**s3.environment, "BEIRNL_CACHE": str(tmp_path / "cache")}.items():
+        monkeypatch.setenv(name, value)
+    return s3

@@ -23,7 +23,8 @@ def sample(
         Literal["document", "query"] | None, typer.Option(help="Draw only these (default: both).")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where (default: beside the experiment's reports).")
+        Path | None,
+        typer.Option("--output", "-o", help="Where (default: beside the reports, if on a disk)."),
     ] = None,
 ) -> None:
     """Draw items of every translated dataset into a sheet."""
@@ -35,7 +36,8 @@ def sample(
     sheet, left_out = draw(pipeline, per_dataset, seed, kind)
     for label in left_out:
         print(f"warning: {label} is not finished and is left out", file=sys.stderr)
-    path = output or pipeline.workspace.report_folder(pipeline.experiment.name) / "audit.jsonl"
+    place = output or pipeline.workspace.report_folder(pipeline.experiment.name) / "audit.jsonl"
+    path = place if isinstance(place, Path) else Path(place.name)  # labels are set down beside it
     write_sheet(path, sheet)
     print(f"{path}: {len(sheet.items)} items of {', '.join(dict.fromkeys(i.stratum for i in sheet.items))}")
     print(f"label them with: beirnl audit serve {path}")

@@ -139,12 +139,11 @@ def status(experiment: Exp) -> None:
     """Show how far a run is; also while it runs, from another terminal."""
     from beirnl.graph.groups import set_aside
     from beirnl.pipeline import Pipeline
-    from beirnl.store.lease import Lease
 
     pipeline = Pipeline.of(load(experiment))
     _show_plan(pipeline.plan(), pipeline)
     if pipeline.workspace.is_running():
-        holder = Lease.holder(pipeline.workspace.lease_path) or {}
+        holder = pipeline.workspace.holder() or {}
         print(f"running: process {holder.get('pid')} on {holder.get('host')}")
     else:
         print("not running")

@@ -92,14 +92,16 @@ class Experiment(Section):
         return self.model_copy(update={"system": ()})
 
     @property
-    def workspace_path(self) -> Path:
-        """The workspace, against the folder of the experiment file."""
-        return resolve_path(self.workspace, self.file)
+    def workspace_path(self) -> Path | str:
+        """The workspace, against the folder of the experiment file; its address, if it has one."""
+        found = expand(self.workspace, self.file)
+        return found if "://" in found else resolve_path(self.workspace, self.file)
 
     @property
     def workspace_is_relative(self) -> bool:
         """Whether the file names the workspace by a relative path."""
-        return not Path(expand(self.workspace, self.file)).is_absolute()
+        path = Path(expand(self.workspace, self.file))
+        return isinstance(self.workspace_path, Path) and not path.is_absolute()
 
 
 def _stands_on(system: System) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from beirnl.store.files import free_bytes
+from beirnl.store.places import Place
 
 
 class Machine(NamedTuple):
@@ -14,7 +15,7 @@ class Machine(NamedTuple):
     disk: int
 
 
-def this_machine(workspace: Path) -> Machine:
+def this_machine(workspace: Place) -> Machine:
     """The machine that runs this, and the disk that a workspace lies on, or will."""
     total = Path("/proc/meminfo").read_text(encoding="ascii").split("MemTotal:")[1].split()[0]
     return Machine(min(int(total) << 10, *_limits()), free_bytes(workspace))

@@ -16,6 +16,7 @@ from beirnl.errors import BeirnlError, PrerequisiteError
 from beirnl.stages import STAGES
 from beirnl.stages.base import Task, execute
 from beirnl.store.artifacts import REDUCE, Artifact, Manifest, Receipt, close_artifact, content_digest
+from beirnl.store.places import Place, RemotePath
 
 #: Seconds that the units of a probe may take, about.
 BUDGET = 4.0
@@ -119,8 +120,10 @@ def close(folder: Path) -> Artifact:
     return Artifact(folder)
 
 
-def written(folder: Path, receipts: Iterable[Receipt]) -> int:
+def written(folder: Place, receipts: Iterable[Receipt]) -> int:
     """Bytes of the parts of receipts; a file that has several names counts once."""
+    if isinstance(folder, RemotePath):
+        return sum(file.size for one in receipts for part in one.parts for file in part.files)
     parts = [folder / part.file for receipt in receipts for part in receipt.parts]
     files = (file for part in parts for file in (part, *part.rglob("*")) if file.is_file())
     sizes = {(stat.st_dev, stat.st_ino): stat.st_size for stat in (file.stat() for file in files)}

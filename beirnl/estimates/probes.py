@@ -24,6 +24,7 @@ from beirnl.stages import STAGES
 from beirnl.stages.base import Task
 from beirnl.store.artifacts import Artifact
 from beirnl.store.keys import digest, spec_fields
+from beirnl.store.places import Place
 
 #: Fields of specs that hardly change what a row takes.
 _IDLE = {"depth", "remove_self_matches", "tag", "weights", "k", "recall_queries", "shards"}
@@ -115,7 +116,7 @@ class Prober:
         with ProcessPoolExecutor(1, mp_context=_context(_LOADED + _OF_MODELS * models)) as pool:
             return pool.submit(measure, task, gpu).result()
 
-    def _task(self, node: Node, spec: Any, inputs: dict[str, Path], folder: Path) -> Task:
+    def _task(self, node: Node, spec: Any, inputs: dict[str, Place], folder: Path) -> Task:
         runtime = self._pipeline.experiment.runtime.model_copy(update={"search_memory_mb": SEARCH_MB})
         return Task(
             stage=node.stage,
@@ -129,7 +130,7 @@ class Prober:
             runtime=runtime,
         )
 
-    def _made(self, node: Node) -> Path:
+    def _made(self, node: Node) -> Place:
         """The folder of what a node has made, or else of what its probe has.
 
         Raises:
@@ -151,7 +152,7 @@ def _terms(node: Node, measured: Measured) -> float:
     return terms_of(small, large)
 
 
-def _dimension(folder: Path) -> int:
+def _dimension(folder: Place) -> int:
     """Numbers of a vector in an artifact of embeddings."""
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -17,6 +17,7 @@ from beirnl.schema import CORPUS, QRELS, QUERIES, RUN, embeddings, join_title_te
 from beirnl.specs import Spec
 from beirnl.stages.second import GATHERED, RERANKED_PER_UNIT
 from beirnl.store.artifacts import Artifact, PartWriter
+from beirnl.store.places import Place
 
 INDEXED = (1_000, 59_000)  # documents of a small index, in two units
 ENCODED = tuple(4 * GROWTH**n for n in range(5))  # texts, or pairs, of the units of a model
@@ -27,13 +28,13 @@ PASSAGES = 256  # of late interaction
 SEARCH_MB = 96  # for blocks of a small exact search, so that there are several
 _TOPICS, _SHARD = 64, 10_000  # of made-up vectors: topics, and vectors in a file
 
-Made = Callable[[Node], Path]
+Made = Callable[[Node], Place]
 
 
 class Sample(NamedTuple):
     """A small input: folders of the artifacts, how large it is, and the spec that the stage runs under."""
 
-    inputs: dict[str, Path]
+    inputs: dict[str, Place]
     size: Size
     spec: Spec
 
@@ -158,7 +159,7 @@ class Samples:
 
     # tables -------------------------------------------------------------------------------------------------
 
-    def _texts(self, node: Node, wanted: Sequence[int], schema: pa.Schema) -> tuple[Path, list[int]]:
+    def _texts(self, node: Node, wanted: Sequence[int], schema: pa.Schema) -> tuple[Place, list[int]]:
         """Parts of at most so many rows each, and how many they have; the first ones go without."""
         table = self._sizes.texts.sample(node, sum(wanted))
         parts, end = [], len(table)
@@ -169,7 +170,7 @@ class Samples:
             end = begin
         return self._write(parts[::-1], schema), [len(part) for part in parts]
 
-    def _vectors(self, node: Node, rows: int, dimension: int, dtype: str) -> Path:
+    def _vectors(self, node: Node, rows: int, dimension: int, dtype: str) -> Place:
         """Unit vectors around some topics."""
         draw = np.random.default_rng(rows)
         topics = np.random.default_rng(0).standard_normal((_TOPICS, dimension), np.float32)
@@ -187,7 +188,7 @@ class Samples:
         assert embedding is not None
         return encoder_of(embedding).vectors
 
-    def _run(self, node: Node, hits: int, depth: int) -> Path:
+    def _run(self, node: Node, hits: int, depth: int) -> Place:
         """A run of about so many hits, so many for each query."""
         queries = self._sizes.texts.sample(origin(node, "query"), -(-hits // depth))["id"]
         documents = self._sizes.texts.sample(origin(node, "document"), POOL)["id"]
@@ -197,7 +198,7 @@ class Samples:
         of_query = queries.take(pa.array(np.repeat(asked, depth)))
         return self._write([_run(of_query, documents.take(pa.array(each)))], RUN)
 
-    def _write(self, tables: Sequence[pa.Table], schema: pa.Schema) -> Path:
+    def _write(self, tables: Sequence[pa.Table], schema: pa.Schema) -> Place:
         folder = self._new()
         for number, table in enumerate(tables):
             out = PartWriter(folder, number, "probe")
@@ -205,13 +206,13 @@ class Samples:
             out.commit()
         return close(folder).directory
 
-    def _first(self, artifact: Path, rows: int) -> Path:
+    def _first(self, artifact: Place, rows: int) -> Place:
         """The first rows of an artifact of Arrow files."""
         made = Artifact(artifact)
         with pa.memory_map(str(made.path(made.parts[-1]))) as file:
             return self._arrow(pa.ipc.open_file(file).read_all().slice(0, rows))
 
-    def _arrow(self, table: pa.Table) -> Path:
+    def _arrow(self, table: pa.Table) -> Place:
         """One part as an Arrow file."""
         out = PartWriter(self._new(), 0, "probe")
         part = out.open(suffix=".arrow", rows=len(table))

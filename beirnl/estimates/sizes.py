@@ -80,7 +80,7 @@ class Sizes:
         artifact = embed.artifact(self._workspace)
         if embed.stage != "embed" or not artifact.find_manifest():
             return None
-        file = artifact.directory / artifact.parts[0].file
+        file = artifact.path(artifact.parts[0])
         return int(pq.read_schema(file).field("vector").type.list_size)
 
     def _rows(self, texts: Node) -> int:

@@ -5,7 +5,6 @@ import hashlib
 from collections.abc import Sequence
 from importlib.resources import files
 from itertools import groupby
-from pathlib import Path
 from typing import NamedTuple
 
 from beirnl.evaluation import query_views
@@ -14,6 +13,7 @@ from beirnl.evaluation.query_views import View
 from beirnl.evaluation.records import Report
 from beirnl.evaluation.tables import Table, tables
 from beirnl.store.files import write_atomically
+from beirnl.store.places import Place
 
 
 class Part(NamedTuple):
@@ -73,6 +73,6 @@ def _spans(table: Table) -> list[tuple[str, int]]:
     return [(group, len(list(same))) for group, same in groupby(column.group for column in table.columns)]
 
 
-def write_page(path: Path, report: Report, views: Sequence[View] = ()) -> None:
+def write_page(path: Place, report: Report, views: Sequence[View] = ()) -> None:
     """Writes the page whole or not at all."""
     write_atomically(path, render(report, views).encode("utf-8", "replace"))

@@ -144,7 +144,7 @@ class RayExecutor:
                 min_size=1,
                 max_size=size,
                 initial_size=size,
-                max_tasks_in_flight_per_actor=max(2, at_once),
+                max_tasks_in_flight_per_actor=at_once,
             ),
             batch_size=1,
             **placement.actor_options(tasks[0]),

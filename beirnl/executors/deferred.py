@@ -26,6 +26,7 @@ from beirnl.stages.base import Task, Unit, execute
 from beirnl.stages.translate import llm_of
 from beirnl.store.journal import Journal, journal_name
 from beirnl.store.keys import digest
+from beirnl.store.places import Place
 
 
 class _DeferredError(BeirnlError):
@@ -135,7 +136,7 @@ class Taken(NamedTuple):
     foreign: int
 
 
-def read_batch(results: Path, folders: Collection[Path]) -> Taken:
+def read_batch(results: Path, folders: Collection[Place]) -> Taken:
     """Take the results of batch files into the journal.
 
     Args:
@@ -173,7 +174,7 @@ def read_batch(results: Path, folders: Collection[Path]) -> Taken:
     return Taken(new, dict(reasons), len(foreign))
 
 
-def _append(folder: Path, origin: Origin, answers: dict[str, Answer], writer: str) -> int:
+def _append(folder: Place, origin: Origin, answers: dict[str, Answer], writer: str) -> int:
     """Append answers that the journal lacks; the same results read twice are appended once."""
     if (folder / journal_name(origin.low, origin.high, writer)).exists():
         return 0

@@ -13,6 +13,7 @@ from beirnl.executors import Done
 from beirnl.stages import STAGES
 from beirnl.stages.base import Stage, StoppedError, Task, execute
 from beirnl.store.artifacts import Receipt
+from beirnl.store.cache import Pins, collected
 
 logger = logging.getLogger(__name__)
 
@@ -23,6 +24,7 @@ class LocalExecutor:
     def __init__(self) -> None:
         self._pool = ""
         self._resource: Any = None
+        self._pins = Pins()
 
     def run(self, tasks: Sequence[Task], done: Done) -> None:
         """Run the tasks in order; what they load is loaded first."""
@@ -43,7 +45,8 @@ class LocalExecutor:
             return None
         if stage.pool_key(task) != self._pool:
             self.close()
-            self._resource, self._pool = stage.load(task), stage.pool_key(task)
+            with collected() as self._pins:
+                self._resource, self._pool = stage.load(task), stage.pool_key(task)
         return self._resource
 
     def nodes(self) -> int:
@@ -56,6 +59,7 @@ class LocalExecutor:
         if close:
             close()
         self._resource, self._pool = None, ""
+        self._pins.release()
 
 
 def _in_threads(

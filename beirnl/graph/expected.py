@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from pathlib import Path
 
 from beirnl.errors import StoreError
 from beirnl.graph.nodes import Node
 from beirnl.stages import STAGES
 from beirnl.stages.searching import group
 from beirnl.store.artifacts import Artifact, Part
-from beirnl.store.files import free_bytes
+from beirnl.store.files import free_bytes, on_disk
+from beirnl.store.places import Place
 from beirnl.store.workspace import Workspace
 
 
@@ -21,7 +21,7 @@ class Expected(Artifact):
         rows: of each of its parts.
     """
 
-    def __init__(self, directory: Path, rows: Sequence[int]) -> None:
+    def __init__(self, directory: Place, rows: Sequence[int]) -> None:
         super().__init__(directory)
         self._rows = rows
 
@@ -90,6 +90,6 @@ def check_sizes(nodes: Iterable[Node], workspace: Workspace) -> None:
     if least > (free := free_bytes(workspace.root)):
         raise StoreError(
             f"the vectors to be made take {least / 1e9:,.1f} GB and the disk has {free / 1e9:,.1f} GB free",
-            where=workspace.root,
+            where=on_disk(workspace.root),
             remedy='free space, or give the dense systems vectors = "float16" or "int8"',
         )

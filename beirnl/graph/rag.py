@@ -26,6 +26,7 @@ from beirnl.specs import EncoderSpec, LlmSpec, QuestionSpec
 from beirnl.stages.documents import DocumentsSpec, PassagesSpec
 from beirnl.stages.questions import AnswersSpec, OwnQuestionsSpec
 from beirnl.store.keys import FileDigests, digest
+from beirnl.store.places import place_of
 
 _SEARCHED = ("rows", "index")  # the input of a search that holds vectors or index
 
@@ -85,7 +86,8 @@ def _documents(experiment: Experiment, rag: RagConfig, digests: FileDigests) -> 
     folder = resolve_path(rag.documents, experiment.file)
     if not folder.is_dir():
         raise DataError("is no folder", where=folder, remedy="set documents to the folder that holds them")
-    if experiment.workspace_path.resolve().is_relative_to(folder.resolve()):
+    workspace = place_of(experiment.workspace_path)
+    if isinstance(workspace, Path) and workspace.resolve().is_relative_to(folder.resolve()):
         raise ConfigError(
             "the workspace lies within the documents, and would be read as some",
             where=experiment.file,

@@ -1,16 +1,15 @@
 """The report of an experiment as files in its workspace."""
 
-from pathlib import Path
-
 from beirnl.evaluation import formats, page, text
 from beirnl.evaluation.records import Report
 from beirnl.pipeline import Pipeline
 from beirnl.reporting import per_query
 from beirnl.store.files import disk_errors
+from beirnl.store.places import Place
 
 
-def write(pipeline: Pipeline, found: Report) -> Path:
-    """Leave Markdown, JSON and HTML in the workspace; the path of the page."""
+def write(pipeline: Pipeline, found: Report) -> Place:
+    """Leave Markdown, JSON and HTML in the workspace; the place of the page."""
     folder = pipeline.workspace.report_folder(pipeline.experiment.name)
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)

@@ -4,17 +4,18 @@ worker loads once. Units are executed here, whatever executor called."""
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from beirnl.config import Runtime
 from beirnl.errors import BeirnlError, StageError
 from beirnl.specs import LlmSpec, Spec
-from beirnl.store.artifacts import REDUCE, Artifact, PartWriter, Receipt
-from beirnl.store.attempts import MAX_DEATHS, alone_in, attempts_in_run
+from beirnl.store.artifacts import Artifact, PartWriter, Receipt
+from beirnl.store.attempts import MAX_DEATHS, REDUCE, alone_in, attempts_in_run
+from beirnl.store.cache import pinned
 from beirnl.store.failpoints import failpoint
 from beirnl.store.files import disk_errors
 from beirnl.store.keys import digest
+from beirnl.store.places import Place
 
 _NO_MEMORY = "can't allocate memory", "cannot allocate memory", "failed to map segment"
 _NAMED = 5  # units that an error names
@@ -69,11 +70,11 @@ class Task:
     stage: str
     label: str
     spec: Spec
-    directory: Path
-    input_directories: dict[str, Path]
+    directory: Place
+    input_directories: dict[str, Place]
     unit: int
     run_id: str
-    workspace: Path
+    workspace: Place
     runtime: Runtime
     allowance: Allowance | None = None
     alone: bool = False
@@ -275,10 +276,11 @@ def _attempt(stage: Stage, task: Task, load: Callable[[], Any] | None, stop: thr
     function = stage.run if task.unit >= 0 else stage.reduce
     assert function is not None, f"{stage.name} has no reduction"
     try:
-        unit = Unit(task, out, load() if load else None, task.inputs, stop)
-        out.start()
-        function(unit)
-        return out.commit()
+        resource = load() if load else None  # keeps what it has opened for as long as it lives
+        with pinned():
+            out.start()
+            function(Unit(task, out, resource, task.inputs, stop))
+            return out.commit()
     except BaseException:
         out.abandon()
         raise

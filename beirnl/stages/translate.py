@@ -17,6 +17,7 @@ from beirnl.store.artifacts import Artifact
 from beirnl.store.journal import Journal, bucket_range
 from beirnl.store.keys import digest, spec_fields
 from beirnl.store.parquet import read_table
+from beirnl.store.places import Place
 from beirnl.store.workspace import Workspace
 
 
@@ -48,7 +49,7 @@ def llm_of(spec: Spec) -> LlmSpec:
     return spec.llm
 
 
-def journal_folder(workspace: Workspace, llm: LlmSpec) -> Path:
+def journal_folder(workspace: Workspace, llm: LlmSpec) -> Place:
     """Where the answers of an LLM are kept, for all datasets."""
     return workspace.journal / digest(spec_fields(llm))
 
@@ -95,7 +96,8 @@ class Translator:
 
         spec, runtime = llm_of(task.spec), task.runtime
         folder = journal_folder(Workspace(task.workspace), spec)
-        surroundings = Surroundings(runtime.worker_threads, runtime.gpus, 1 / runtime.workers, folder)
+        book = folder if isinstance(folder, Path) else None
+        surroundings = Surroundings(runtime.worker_threads, runtime.gpus, 1 / runtime.workers, book)
         self.llm = load_llm(spec, surroundings)
         self._spent: dict[str, float] = {}
         self._lock = threading.Lock()

@@ -5,12 +5,14 @@
   receipts/00042.json, receipts/reduced.json
   attempts/00042-<run>-<attempt>
   manifest.json                                   written last; then only it is read
+
+In an object store a directory is packed, as part-....tar; markers (attempts/00042/<run>-<attempt>) stay until
+the manifest is there, since deleting is dear.
 """
 
 import contextlib
 import os
 import re
-import shutil
 import socket
 import time
 import uuid
@@ -24,15 +26,19 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
 from beirnl.errors import StoreError
+from beirnl.store.attempts import REDUCE as REDUCE
+from beirnl.store.attempts import marker, unit_name
+from beirnl.store.cache import cache, pinned
 from beirnl.store.failpoints import failpoint
 from beirnl.store.files import disk_errors, fsync_path, write_atomically
 from beirnl.store.keys import digest, file_sha256
 from beirnl.store.parquet import read_table
+from beirnl.store.places import Place, RemotePath, names, place_of, remove, remove_tree
+from beirnl.store.transport import deliver, fetch, object_name
 from beirnl.store.verification import FileState, states, verify
 
 FORMAT = 1
 _RECEIPT = re.compile(r"(\d{5,}|reduced)\.json")
-REDUCE = -1  # the unit number of an artifact's reduction
 
 _Record = TypeVar("_Record", bound=BaseModel)
 
@@ -92,14 +98,14 @@ class Manifest(BaseModel):
 
 def receipt_name(unit: int) -> str:
     """File name of a unit's receipt."""
-    return "reduced.json" if unit == REDUCE else f"{unit:05d}.json"
+    return f"{unit_name(unit)}.json"
 
 
 class Artifact:
     """What a stage has made under one key, read through its manifest (or receipts while it grows)."""
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = Path(directory)
+    def __init__(self, directory: Place) -> None:
+        self.directory = place_of(directory)
 
     @cached_property
     def manifest(self) -> Manifest:
@@ -127,9 +133,7 @@ class Artifact:
 
     def committed(self) -> set[str]:
         """Names of the receipts that are in place."""
-        folder = self.directory / "receipts"
-        names = os.listdir(folder) if folder.is_dir() else []
-        return {name for name in names if _RECEIPT.fullmatch(name)}
+        return {name for name in names(self.directory / "receipts") if _RECEIPT.fullmatch(name)}
 
     def receipt(self, unit: int) -> Receipt | None:
         """The receipt of a unit, or None where it is pending."""
@@ -157,14 +161,18 @@ class Artifact:
         return sum(part.rows for part in self.parts)
 
     def path(self, part: Part) -> Path:
-        """Path of a part; StoreError where it is not what was committed, with how to make it again."""
+        """Path of a part, or of its copy on this node; StoreError where it is not what was committed, with
+        how to make it again."""
+        if isinstance(self.directory, RemotePath):
+            return fetch(self.directory, part)
         path = self.directory / part.file
         verify(path, part.sha256, part.files)
         return path
 
     def read(self, number: int, columns: Sequence[str] | None = None) -> pa.Table:
         """Part ``number`` as an Arrow table, or some of its columns."""
-        return read_table(self.path(self.parts[number]), columns)
+        with pinned():
+            return read_table(self.path(self.parts[number]), columns)
 
     def tables(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """Every part in turn, or some of its columns."""
@@ -179,7 +187,8 @@ class Artifact:
 
     def read_reduced(self) -> pa.Table:
         """The reduction as an Arrow table."""
-        return read_table(self.reduced_path())
+        with pinned():
+            return read_table(self.reduced_path())
 
     def reduced_path(self) -> Path:
         """Path of the reduction, its checksum verified."""
@@ -193,7 +202,7 @@ class Artifact:
         return [self.path(receipt.parts[0]) for receipt in self.receipts()]
 
 
-def _parse(kind: type[_Record], data: bytes, path: Path) -> _Record:
+def _parse(kind: type[_Record], data: bytes, path: Place) -> _Record:
     try:
         return kind.model_validate_json(data)
     except ValueError as error:
@@ -219,7 +228,7 @@ class PartWriter:
 
     TELL = 2.0
 
-    def __init__(self, directory: Path, unit: int, run_id: str) -> None:
+    def __init__(self, directory: Place, unit: int, run_id: str) -> None:
         self._directory, self.unit = directory, unit
         self.attempt = uuid.uuid4().hex[:8]
         self.counts: dict[str, int] = {}
@@ -227,10 +236,11 @@ class PartWriter:
         self.rows_in = 0
         self._parts: list[OpenPart] = []
         self.start()
-        self._marker = directory / "attempts" / f"{receipt_name(unit)[:-5]}-{run_id}-{self.attempt}"
+        self._marker = marker(directory, unit, run_id, self.attempt)
         with disk_errors(directory):
             self._marker.parent.mkdir(parents=True, exist_ok=True)
-            self._marker.touch()
+            self._marker.write_bytes(b"")
+            self._folder = cache().begin(self.attempt) if isinstance(directory, RemotePath) else directory
 
     def start(self) -> None:
         """Count the time of the unit from here."""
@@ -238,15 +248,17 @@ class PartWriter:
 
     def open(self, suffix: str = ".parquet", rows: int = 0) -> "OpenPart":
         """The next part, which the caller writes to its path and whose ``rows`` it may still raise."""
-        stem = "reduced" if self.unit == REDUCE else f"{self.unit:05d}"
-        name = f"part-{stem}-{len(self._parts):03d}-{self.attempt}{suffix}"
-        self._parts.append(OpenPart(self._directory / name, rows))
+        name = f"part-{unit_name(self.unit)}-{len(self._parts):03d}-{self.attempt}{suffix}"
+        self._parts.append(OpenPart(self._folder / name, rows))
         return self._parts[-1]
 
     def tell(self, rows: int) -> None:
-        """Say how many rows of the unit are done, in its attempt's marker; at most every ``TELL`` seconds."""
+        """Say how many rows of the unit are done, in its attempt's marker; at most every ``TELL`` seconds.
+
+        An object store is not told: every time would be a request.
+        """
         now = time.monotonic()
-        if now - self._told > self.TELL:
+        if now - self._told > self.TELL and isinstance(self._marker, Path):
             self._told = now
             with contextlib.suppress(OSError):  # a full disk is met, and told, by what writes the part
                 self._marker.write_text(str(rows), encoding="ascii")
@@ -266,25 +278,20 @@ class PartWriter:
     def abandon(self) -> None:
         """Forget the attempt: it has ended by an error that was caught, which is no death of its worker."""
         self._marker.unlink(missing_ok=True)
+        self._leave()
+
+    def _leave(self) -> None:
+        if isinstance(self._directory, RemotePath):
+            cache().end(self._folder)
 
     def commit(self) -> Receipt:
-        """Flush the parts, then put the receipt in place: from here on the unit is done."""
-        for part in self._parts:
-            _flush(part.path)
-        fsync_path(self._directory)
+        """Make the parts safe, then put the receipt in place: from here on the unit is done."""
+        parts = self._safe_parts()
         failpoint("after-part", self.unit)
         receipt = Receipt(
             unit=self.unit,
             attempt=self.attempt,
-            parts=tuple(
-                Part(
-                    file=part.path.name,
-                    rows=part.rows,
-                    files=states(part.path),
-                    sha256=file_sha256(part.path),
-                )
-                for part in self._parts
-            ),
+            parts=parts,
             rows_in=self.rows_in,
             rows_out=sum(part.rows for part in self._parts),
             counts=self.counts,
@@ -296,8 +303,24 @@ class PartWriter:
         target = self._directory / "receipts" / receipt_name(self.unit)
         write_atomically(target, receipt.model_dump_json().encode())
         failpoint("after-receipt", self.unit)
-        self._marker.unlink(missing_ok=True)
+        if isinstance(self._marker, Path):
+            self._marker.unlink(missing_ok=True)
+        self._leave()
         return receipt
+
+    def _safe_parts(self) -> tuple[Part, ...]:
+        """The parts, on the disk or in the object store."""
+        done = []
+        for part in self._parts:
+            path = part.path
+            if isinstance(self._directory, Path):
+                _flush(path)
+            done.append(Part(file=path.name, rows=part.rows, files=states(path), sha256=file_sha256(path)))
+            if isinstance(self._directory, RemotePath):
+                deliver(path, self._directory, done[-1])
+        if isinstance(self._directory, Path):
+            fsync_path(self._directory)
+        return tuple(done)
 
 
 def _flush(path: Path) -> None:
@@ -308,17 +331,20 @@ def _flush(path: Path) -> None:
     fsync_path(path)
 
 
-def close_artifact(directory: Path, manifest: Manifest) -> None:
+def close_artifact(directory: Place, manifest: Manifest) -> None:
     """Write the manifest, then remove what no receipt names (parts and files of dead attempts, markers)."""
     write_atomically(directory / "manifest.json", manifest.model_dump_json(indent=1).encode())
     receipts = [*manifest.receipts, *([manifest.reduced] if manifest.reduced else [])]
-    named = {part.file for receipt in receipts for part in receipt.parts}
-    for entry in directory.iterdir():
-        if entry.name.startswith("part-") and entry.name not in named:
-            shutil.rmtree(entry) if entry.is_dir() else entry.unlink(missing_ok=True)
-    for unfinished in (*directory.glob(".*"), *directory.glob("receipts/.*")):
-        unfinished.unlink(missing_ok=True)
-    shutil.rmtree(directory / "attempts", ignore_errors=True)
+    parts = [part for receipt in receipts for part in receipt.parts]
+    remote = isinstance(directory, RemotePath)
+    named = {object_name(part) if remote else part.file for part in parts}
+    for name in names(directory):
+        if name.startswith("part-") and name not in named:
+            remove(directory / name)
+    if isinstance(directory, Path):
+        for unfinished in (*directory.glob(".*"), *directory.glob("receipts/.*")):
+            unfinished.unlink(missing_ok=True)
+    remove_tree(directory / "attempts")
 
 
 def content_digest(receipts: list[Receipt], reduced: Receipt | None) -> str:

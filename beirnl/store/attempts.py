@@ -4,15 +4,24 @@ A marker that is left behind is that of a worker that was killed. Its name also 
 alone in its worker: only then is the unit the cause beyond doubt.
 """
 
-import os
 import time
 from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from beirnl.store.artifacts import REDUCE, Artifact, receipt_name
+from beirnl.store.places import Place, RemotePath, names
 
+if TYPE_CHECKING:
+    from beirnl.store.artifacts import Artifact
+
+REDUCE = -1  # the unit number of an artifact's reduction
 MAX_DEATHS = 3  # of a unit, alone in its worker: Ray would retry it for ever
 _RECENT = 60.0  # seconds after which a unit that tells nothing more is taken for dead
+
+
+def unit_name(unit: int) -> str:
+    """What a unit is called in names of files."""
+    return "reduced" if unit == REDUCE else f"{unit:05d}"
 
 
 def alone_in(run_id: str) -> str:
@@ -20,18 +29,26 @@ def alone_in(run_id: str) -> str:
     return f"{run_id}-alone"
 
 
-def attempts_in_run(directory: Path, unit: int, run_id: str) -> int:
+def marker(directory: Place, unit: int, run_id: str, attempt: str) -> Place:
+    """The marker of an attempt; in an object store in a folder per unit, so that one request lists these."""
+    folder, name = directory / "attempts", f"{run_id}-{attempt}"
+    if isinstance(folder, RemotePath):
+        return folder / unit_name(unit) / name
+    return folder / f"{unit_name(unit)}-{name}"
+
+
+def attempts_in_run(directory: Place, unit: int, run_id: str) -> int:
     """How often this run has begun a unit without finishing it."""
-    folder = directory / "attempts"
-    start = f"{receipt_name(unit)[:-5]}-{run_id}-"
-    return sum(name.startswith(start) for name in os.listdir(folder)) if folder.is_dir() else 0
+    start = marker(directory, unit, run_id, "")
+    return sum(name.startswith(start.name) for name in names(start.parent))
 
 
-def rows_in_flight(directory: Path, run_id: str = "") -> int:
+def rows_in_flight(directory: Place, run_id: str = "") -> int:
     """Rows that units at work have done so far, as far as they tell; of one run, or of any."""
     folder = directory / "attempts"
-    names = os.listdir(folder) if folder.is_dir() else []
-    return sum(_told(folder / name) for name in names if f"-{run_id}" in name)
+    if isinstance(folder, RemotePath):
+        return 0  # where nobody tells
+    return sum(_told(folder / name) for name in names(folder) if f"-{run_id}" in name)
 
 
 def _told(marker: Path) -> int:
@@ -42,22 +59,31 @@ def _told(marker: Path) -> int:
         return 0
 
 
-def killed_units(artifact: Artifact) -> list[int]:
+def _markers(directory: Place) -> list[tuple[str, str]]:
+    """Names of the units that were begun, and of the run and attempt that began each."""
+    folder = directory / "attempts"
+    if isinstance(folder, RemotePath):
+        paths = [entry.path.split("/") for entry in folder.entries(recursive=True) if entry.is_file]
+        return [(path[-2], path[-1]) for path in paths]
+    split = (name.partition("-") for name in names(folder))
+    return [(unit, attempt) for unit, _, attempt in split]
+
+
+def killed_units(artifact: "Artifact") -> list[int]:
     """Units that were begun and are not done; of an artifact at which no worker is."""
-    folder = artifact.directory / "attempts"
-    begun = {name.partition("-")[0] for name in os.listdir(folder)} if folder.is_dir() else set()
-    done = {name.removesuffix(".json") for name in artifact.committed()}
-    return sorted(int(unit) for unit in begun - done if unit.isdigit())
+    begun = {unit for unit, _ in _markers(artifact.directory)}
+    return sorted(int(unit) for unit in begun - _done(artifact) if unit.isdigit())
 
 
-def units_set_aside(artifact: Artifact) -> list[int]:
+def units_set_aside(artifact: "Artifact") -> list[int]:
     """Units that a run has set aside, since they killed its workers, and that are not done since then.
 
-    A reduction has the number of :data:`beirnl.store.artifacts.REDUCE`.
+    A reduction has the number :data:`REDUCE`.
     """
-    folder = artifact.directory / "attempts"
-    names = os.listdir(folder) if folder.is_dir() else []
-    deaths = Counter(name.rpartition("-")[0] for name in names if "-alone-" in name)
-    found = {name.partition("-")[0] for name, number in deaths.items() if number >= MAX_DEATHS}
-    left = found - {name.removesuffix(".json") for name in artifact.committed()}
-    return sorted(REDUCE if unit == "reduced" else int(unit) for unit in left)
+    alone = [(unit, name.rpartition("-")[0]) for unit, name in _markers(artifact.directory) if "-alone-" in name]
+    found = {unit for (unit, _), deaths in Counter(alone).items() if deaths >= MAX_DEATHS}
+    return sorted(REDUCE if unit == "reduced" else int(unit) for unit in found - _done(artifact))
+
+
+def _done(artifact: "Artifact") -> set[str]:
+    return {name.removesuffix(".json") for name in artifact.committed()}

@@ -1,4 +1,8 @@
-"""Writing files so that they are there whole or not at all, and errors of the disk as one line."""
+"""Writing files so that they are there whole or not at all, and errors of the disk as one line.
+
+Of what is done in an object store only that which is kept on this machine meanwhile, in :func:`node_folder`,
+can fill a disk.
+"""
 
 import errno
 import os
@@ -9,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from beirnl.errors import BeirnlError, StoreError
+from beirnl.store.places import Place, RemotePath
 
 _FULL = "the disk is full", "free space and run the same command again; finished units are kept"
 _ELSEWHERE = "choose another place (workspace in the experiment file, or the option that names it)"
@@ -40,8 +45,23 @@ def fsync_path(path: Path) -> None:
         os.close(descriptor)
 
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Put ``data`` at ``path`` by one rename; readers see the old file, none, or the new one."""
+def node_folder() -> Path:
+    """Where a node keeps what it has read from, or is to write to, an object store: in ``BEIRNL_CACHE``, by
+    default in ``~/.cache/beirnl``."""
+    return Path(os.environ.get("BEIRNL_CACHE") or "~/.cache/beirnl").expanduser() / "objects"
+
+
+def on_disk(where: Place) -> Path:
+    """The folder of this machine that is written to for a place: itself, or that of its copies."""
+    return node_folder() if isinstance(where, RemotePath) else where
+
+
+def write_atomically(path: Place, data: bytes) -> None:
+    """Put ``data`` at ``path`` by one rename, or by one request; readers see the old file, none, or the new
+    one."""
+    if isinstance(path, RemotePath):
+        path.write_bytes(data)
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
     try:
@@ -58,10 +78,10 @@ def write_atomically(path: Path, data: bytes) -> None:
             temporary.unlink()
 
 
-def free_bytes(where: Path) -> int:
-    """What is free on the disk that a folder lies on, or will."""
-    where = where.absolute()
-    return shutil.disk_usage(next(path for path in (where, *where.parents) if path.is_dir())).free
+def free_bytes(where: Place) -> int:
+    """What is free on the disk that a folder lies on, or will; or its copies on this node."""
+    folder = on_disk(where).absolute()
+    return shutil.disk_usage(next(path for path in (folder, *folder.parents) if path.is_dir())).free
 
 
 def _is_full(where: Path) -> bool:
@@ -85,18 +105,19 @@ def _place(error: OSError, where: Path) -> Path | None:
 
 
 @contextmanager
-def disk_errors(where: Path) -> Iterator[None]:
-    """Turn what goes wrong in writing below ``where`` (a full, read-only or failing disk, a place that can
+def disk_errors(place: Place) -> Iterator[None]:
+    """Turn what goes wrong in writing below a place (a full, read-only or failing disk, a place that can
     hold nothing) into a :class:`StoreError` that says what to do."""
+    where = on_disk(place)
     try:
         yield
     except BeirnlError:
         raise
     except Exception as error:
         if isinstance(error, OSError) and error.errno:
-            place = where if _ADVICE.get(error.errno) == _FULL else _place(error, where)
-            if place:
-                raise disk_error(error, place) from error
+            about = where if _ADVICE.get(error.errno) == _FULL else _place(error, where)
+            if about:
+                raise disk_error(error, about) from error
         elif _is_full(where):
             raise StoreError(_FULL[0], where=where, remedy=_FULL[1]) from error
         raise

@@ -5,19 +5,24 @@
 ``low`` and ``high`` bound the 12-bit buckets of the source texts whose answers a file holds. Shards are cut
 by the leading bits of a text's digest, so that a shard of one dataset finds the answers that the same texts
 got in another one in the files whose range meets its own. A torn last line is ignored.
+
+In an object store, where nothing can be appended to, a file is a segment that holds what was answered in a
+while: see :mod:`beirnl.store.segments`.
 """
 
 import contextlib
-import os
-import time
+import io
 from collections.abc import Container, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Literal
+from typing import Literal, Protocol
 
 import msgspec
 
+from beirnl.errors import StoreError
 from beirnl.store.files import disk_errors, write_atomically
+from beirnl.store.places import Place, RemotePath, names, sizes
+from beirnl.store.segments import AppendedFile, Segments, seal_left_behind
 
 BUCKETS = 1 << 12
 REFUSALS = 3  # as often is a request asked through batch files that the provider refuses
@@ -51,13 +56,10 @@ class Journal:
         writer: the attempt, which names the file.
     """
 
-    SYNC_SECONDS = 1.0
-
-    def __init__(self, folder: Path, low: int, high: int, writer: str) -> None:
+    def __init__(self, folder: Place, low: int, high: int, writer: str) -> None:
         self.folder, self.low, self.high = folder, low, high
-        self._writer = writer
-        self._file: IO[bytes] | None = None
-        self._synced = time.monotonic()
+        self._name = journal_name(low, high, writer)
+        self._end: _End | None = None
 
     def known(self, keys: Container[str]) -> dict[str, Entry]:
         """The answers to the requests with these keys that are there already, by key.
@@ -76,26 +78,21 @@ class Journal:
 
     def append(self, entry: Entry) -> None:
         """Record an answer: at once safe from the death of this process, within a second from that of the
-        machine, and at the latest when the journal closes."""
+        machine (in an object store: within half a minute), and at the latest when the journal closes."""
         with disk_errors(self.folder):
-            if self._file is None:
-                self.folder.mkdir(parents=True, exist_ok=True)
-                name = journal_name(self.low, self.high, self._writer)
-                self._file = (self.folder / name).open("ab", buffering=0)
-            self._file.write(encode(entry))
-            if time.monotonic() - self._synced > self.SYNC_SECONDS:
-                self.sync()
+            if self._end is None:
+                self._end = _end_of(self.folder, self._name)
+            self._end.append(encode(entry))
 
     def sync(self) -> None:
-        """Force what was written to the disk now."""
-        if self._file:
-            os.fsync(self._file.fileno())
-            self._synced = time.monotonic()
+        """Make what was written safe from the death of the machine now."""
+        if self._end:
+            self._end.sync()
 
-    def _files(self) -> Iterator[Path]:
-        if not self.folder.is_dir():
-            return
-        for name in sorted(name for name in os.listdir(self.folder) if name.endswith(".jsonl")):
+    def _files(self) -> Iterator[Place]:
+        if isinstance(self.folder, RemotePath):
+            seal_left_behind(self.folder)
+        for name in sorted(name for name in names(self.folder) if name.endswith(".jsonl")):
             low, high = (int(bound, 16) for bound in name.split("-")[:2])
             if low < self.high and self.low < high:
                 yield self.folder / name
@@ -106,10 +103,23 @@ class Journal:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._file:
+        if self._end:
             with disk_errors(self.folder):
-                self.sync()
-                self._file.close()
+                self._end.close()
+
+
+class _End(Protocol):
+    """Where answers are appended."""
+
+    def append(self, line: bytes) -> None: ...
+
+    def sync(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def _end_of(folder: Place, name: str) -> _End:
+    return Segments(folder, name) if isinstance(folder, RemotePath) else AppendedFile(folder, name)
 
 
 def journal_name(low: int, high: int, writer: str) -> str:
@@ -141,7 +151,7 @@ class _Known(msgspec.Struct):
     totals: Totals
 
 
-def totals(folder: Path) -> Totals:
+def totals(folder: Place) -> Totals:
     """What all answers of a journal folder add up to.
 
     Sums of files are remembered in ``totals.json`` by their size: only files that have grown are read.
@@ -152,18 +162,18 @@ def totals(folder: Path) -> Totals:
     except (OSError, msgspec.MsgspecError):
         known = {}
     everything, found = Totals(), {}
-    for path in folder.glob("*.jsonl"):
-        size = path.stat().st_size
-        old = known.get(path.name)
-        found[path.name] = old if old and old.size == size else _Known(size, _sum(path))
-        everything += found[path.name].totals
+    for name, size in sizes(folder).items():
+        if name.endswith(".jsonl"):
+            old = known.get(name)
+            found[name] = old if old and old.size == size else _Known(size, _sum(folder / name))
+            everything += found[name].totals
     if found != known:
-        with contextlib.suppress(OSError):  # a read-only workspace can be looked at, only slower
+        with contextlib.suppress(OSError, StoreError):  # a read-only workspace can be looked at, only slower
             write_atomically(memory, msgspec.json.encode(found))
     return everything
 
 
-def _sum(path: Path) -> Totals:
+def _sum(path: Place) -> Totals:
     result = Totals()
     for entry in read_entries(path):
         if entry.finish_reason != "error":
@@ -171,10 +181,10 @@ def _sum(path: Path) -> Totals:
     return result
 
 
-def read_entries(path: Path) -> Iterator[Entry]:
+def read_entries(path: Place) -> Iterator[Entry]:
     """The entries of a journal file; what cannot be read (a torn tail) is passed over."""
     decoder = msgspec.json.Decoder(Entry)
-    with path.open("rb") as file:
+    with path.open("rb") if isinstance(path, Path) else io.BytesIO(path.read_bytes()) as file:
         for line in file:
             try:
                 yield decoder.decode(line)

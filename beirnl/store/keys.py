@@ -1,12 +1,15 @@
 """Digests: the key of an artifact, and the digest of a file that an artifact is made from."""
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from beirnl.errors import StoreError
 from beirnl.specs import Spec
+from beirnl.store.places import Place
 
 _BLOCK = 1 << 20
 
@@ -54,14 +57,11 @@ class FileDigests:
         memory: where the digests are kept between runs.
     """
 
-    def __init__(self, memory: Path) -> None:
+    def __init__(self, memory: Place) -> None:
         self._memory = memory
         self._known: dict[str, str] = {}
-        if memory.exists():
-            try:
-                self._known = dict(json.loads(memory.read_text(encoding="utf-8")))
-            except (ValueError, TypeError):
-                self._known = {}  # a damaged file costs a second reading, nothing else
+        with contextlib.suppress(OSError, ValueError, TypeError):  # without it, files are read again
+            self._known = dict(json.loads(memory.read_bytes()))
 
     def sha256(self, path: Path) -> str:
         """SHA-256 of ``path``; reads the file only if it has changed since it was last read."""
@@ -85,5 +85,5 @@ class FileDigests:
 
         try:
             write_atomically(self._memory, json.dumps(self._known).encode())
-        except OSError:
+        except (OSError, StoreError):
             return  # planning on a read-only workspace works, only slower

@@ -19,9 +19,10 @@ from typing import Any
 
 from beirnl.errors import StoreError
 from beirnl.store.files import disk_errors, write_atomically
+from beirnl.store.places import Place
 
 RENEW, STALE = 10.0, 60.0
-_UNKNOWN: dict[str, Any] = {"host": "unknown", "pid": 0, "counter": -1}
+UNKNOWN: dict[str, Any] = {"host": "unknown", "pid": 0, "counter": -1}
 
 
 def _process_start(pid: int) -> str | None:
@@ -36,12 +37,36 @@ def _process_start(pid: int) -> str | None:
         return "unknown"
 
 
-def _alive_here(holder: dict[str, Any]) -> bool | None:
+def alive_here(holder: dict[str, Any]) -> bool | None:
     """Whether the holder lives; None if it is on another host, where only its counter can tell."""
     if holder.get("host") != socket.gethostname():
         return None
     start = _process_start(int(holder["pid"]))
     return start is not None and start in (holder.get("start"), "unknown")
+
+
+def this_process() -> dict[str, Any]:
+    """Names this process among those of all hosts and times."""
+    return {"host": socket.gethostname(), "pid": os.getpid(), "start": _process_start(os.getpid())}
+
+
+def name_of(holder: dict[str, Any]) -> str:
+    """A holder in words."""
+    return f"process {holder.get('pid')} on {holder.get('host')}"
+
+
+def watching(holder: dict[str, Any]) -> str:
+    """What a user is told while a holder of another host is watched."""
+    return f"the workspace was held by {name_of(holder)}; watching for {STALE:.0f} s whether it still runs"
+
+
+def refusal(holder: dict[str, Any], workspace: Place) -> StoreError:
+    """Another run holds a workspace."""
+    return StoreError(
+        f"another run holds this workspace: {name_of(holder)}",
+        where=workspace,
+        remedy="wait for it, stop it, or use another workspace",
+    )
 
 
 class Lease:
@@ -57,12 +82,7 @@ class Lease:
 
     def __init__(self, path: Path, say: Callable[[str], None] = lambda _: None) -> None:
         self._path, self._say = path, say
-        self._me = {
-            "host": socket.gethostname(),
-            "pid": os.getpid(),
-            "start": _process_start(os.getpid()),
-            "token": uuid.uuid4().hex,
-        }
+        self._me = {**this_process(), "token": uuid.uuid4().hex}
         self._stop = threading.Event()
         self._counter = 0
 
@@ -86,17 +106,17 @@ class Lease:
     def holder(path: Path) -> dict[str, Any] | None:
         """Who holds the lease at ``path``, or None."""
         try:
-            return {**_UNKNOWN, **json.loads(path.read_bytes())}
+            return {**UNKNOWN, **json.loads(path.read_bytes())}
         except FileNotFoundError:
             return None
         except (ValueError, TypeError):
-            return _UNKNOWN
+            return UNKNOWN
 
     @staticmethod
     def is_live(path: Path) -> bool:
         """Whether a lease is held, as far as this host can tell at once."""
         holder = Lease.holder(path)
-        return holder is not None and _alive_here(holder) is not False
+        return holder is not None and alive_here(holder) is not False
 
     def _create(self) -> bool:
         """Put the lease in place whole, or not at all; whether it is this run's."""
@@ -115,17 +135,12 @@ class Lease:
         first = self.holder(self._path)
         if first is None:
             return
-        alive = _alive_here(first)
-        name = f"process {first.get('pid')} on {first.get('host')}"
+        alive = alive_here(first)
         if alive is None:
-            self._say(f"the workspace was held by {name}; watching for {STALE:.0f} s whether it still runs")
+            self._say(watching(first))
             alive = self._counter_moves(first)
         if alive:
-            raise StoreError(
-                f"another run holds this workspace: {name}",
-                where=self._path.parent,
-                remedy="wait for it, stop it, or use another workspace",
-            )
+            raise refusal(first, self._path.parent)
         now = self.holder(self._path)
         if now and now.get("token") == first.get("token"):
             self._path.unlink(missing_ok=True)

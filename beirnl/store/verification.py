@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from beirnl.errors import StoreError
 from beirnl.store.keys import file_sha256
+from beirnl.store.places import Place, RemotePath
 
 LARGE = 64 << 20  # bytes of a part that is trusted by the times of its files
 
@@ -56,23 +57,27 @@ def verify(part: Path, sha256: str, committed: Sequence[FileState]) -> None:
     try:
         found = tuple(_state(part, file.name) for file in committed) or states(part)
     except OSError as error:
-        raise _damage("is missing", part, error.filename) from error
+        raise damage("is missing", part, error.filename) from error
     for now, then in zip(found, committed, strict=False):
         if now.size != then.size:
-            raise _damage(f"has {now.size:,} bytes, its receipt says {then.size:,}", part, part / now.name)
+            raise damage(f"has {now.size:,} bytes, its receipt says {then.size:,}", part, part / now.name)
     changed = [part / now.name for now, then in zip(found, committed, strict=False) if now != then]
     if committed and not changed and sum(file.size for file in found) >= LARGE:
         return
     if _sha256(str(part), found) != sha256:
-        raise _damage("has another checksum than its receipt", part, changed[0] if changed else part)
+        raise damage("has another checksum than its receipt", part, changed[0] if changed else part)
 
 
-def _damage(what: str, part: Path, where: object) -> StoreError:
-    """Names the records without which the unit that made a part is pending again, and no other one."""
+def damage(what: str, part: Place, where: object) -> StoreError:
+    """An error that names the records without which the unit that made a part is pending again, and no other
+    one."""
     directory, unit = part.parent, part.name.split("-")[1]
     records = ["manifest", f"receipts/{unit}"]
     if unit != "reduced" and (directory / "receipts" / "reduced.json").exists():
         records.append("receipts/reduced")
+    if isinstance(directory, RemotePath):
+        objects = ", ".join(f"{name}.json" for name in records)
+        return StoreError(what, where=where, remedy=f"delete {objects} of {directory}, and run again")
     command = f"rm -f {quote(str(directory))}/{{{','.join(records)}}}.json; beirnl run EXP"
     return StoreError(what, where=where, remedy=f"delete its records and run again: {command}")
 

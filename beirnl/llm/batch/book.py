@@ -24,6 +24,7 @@ from beirnl.llm.openai_format import endpoint
 from beirnl.llm.protocol import Request
 from beirnl.specs import LlmSpec
 from beirnl.store.files import disk_errors, write_atomically
+from beirnl.store.places import Place, RemotePath
 
 #: Seconds for which a collected job still counts as holding its answers: whoever looked for them in the
 #: journal shortly before they were there finds them here.
@@ -213,12 +214,14 @@ class JobBook:
             yield
 
 
-def open_jobs(folder: Path) -> list[Job]:
+def open_jobs(folder: Place) -> list[Job]:
     """The jobs of an engine that are not closed, oldest first; may be asked while others work on them.
 
     Args:
         folder: of the engine in the journal.
     """
+    if isinstance(folder, RemotePath):
+        return []  # where no book is kept
     found = []
     for path in (folder / "batches").glob("*.json"):
         with suppress(FileNotFoundError):  # closed a moment ago

@@ -72,7 +72,7 @@ class BatchLlm:
         if surroundings.folder is None:
             raise PrerequisiteError(
                 "a batch engine needs a folder to remember its jobs in",
-                remedy="run it in a workspace, or give Surroundings(folder=...)",
+                remedy="run it in a workspace on a disk, or give Surroundings(folder=...)",
             )
         self._spec, self._provider = spec, provider
         self._book = JobBook(surroundings.folder / "batches", spec, provider.server, provider.line)
