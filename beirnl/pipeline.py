@@ -4,6 +4,7 @@ import contextlib
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 from beirnl.config import Experiment
@@ -12,7 +13,7 @@ from beirnl.errors import BeirnlError, BudgetError, ConfigError, nearest
 from beirnl.executors import Executor
 from beirnl.graph import Graph, Node, build_graph, check_sizes
 from beirnl.graph.groups import heading, of_one_fate, that_ask_apart, without
-from beirnl.progress import Progress, Silent, watched
+from beirnl.progress import Progress, Silent
 from beirnl.spending import Spending
 from beirnl.stages import STAGES, Stage
 from beirnl.stages.base import Allowance, Task
@@ -21,16 +22,18 @@ from beirnl.store.artifacts import (
     REDUCE,
     InputRef,
     Manifest,
-    Receipt,
     close_artifact,
     content_digest,
 )
-from beirnl.store.attempts import killed_units, rows_in_flight
+from beirnl.store.attempts import killed_units
+from beirnl.store.events import EventLog
 from beirnl.store.files import disk_errors
 from beirnl.store.keys import spec_fields
 from beirnl.store.lease import Lease
 from beirnl.store.workspace import Workspace
+from beirnl.tally import Tally
 from beirnl.versions import versions
+from beirnl.watching import Place, Watch
 
 State = Literal["done", "pending", "waiting", "stale"]
 _NAMED = 5  # units
@@ -122,16 +125,6 @@ class Pipeline:
         inputs = {name: other.artifact(self.workspace) for name, other in node.inputs.items()}
         return STAGES[node.stage].units(node.spec, inputs)
 
-    def pace(self, status: Status) -> tuple[float, float] | None:
-        """Rows per second of a node that has begun, and about how many seconds are left."""
-        receipts = status.node.artifact(self.workspace).receipts()
-        if status.state != "pending" or not receipts or status.units is None:
-            return None
-        begin = min(receipt.finished - receipt.seconds for receipt in receipts)
-        elapsed = max(1e-3, max(receipt.finished for receipt in receipts) - begin)
-        left = (status.units - len(receipts)) * elapsed / len(receipts)
-        return sum(receipt.rows_in for receipt in receipts) / elapsed, left
-
     # run ----------------------------------------------------------------------------------------------------
 
     def run(self, executor: Executor, only: str | None = None, nodes: Sequence[Node] | None = None) -> None:
@@ -160,15 +153,18 @@ class Pipeline:
                 remedy="set workspace to an absolute path that all nodes share",
             )
         Spending.check_limit(self.experiment, self.graph, self.workspace, wanted)
-        with Lease(self.workspace.lease_path, self.progress.say):
+        run_id = uuid.uuid4().hex[:8]
+        with (
+            Lease(self.workspace.lease_path, self.progress.say),
+            EventLog(self.workspace.events_path(self.experiment.name), run_id) as log,
+        ):
             self.workspace.lock(self.experiment.name, self.lock())
             self.workspace.record_failures(self.experiment.name, self.graph.failed)
-            run_id = uuid.uuid4().hex[:8]
             deferred: set[str] = set()
             self.check(wanted)
             while group := self._next_group(wanted, deferred):
                 try:
-                    self._run_group(group, executor, run_id)
+                    self._run_group(group, executor, log)
                 except BeirnlError as error:
                     wanted = self._without(group, error, wanted)
                     continue
@@ -235,39 +231,44 @@ class Pipeline:
         group = of_one_fate(self.graph, alike)
         return that_ask_apart(group, stage.openings) if stage.openings else group
 
-    def _run_group(self, group: Sequence[Node], executor: Executor, run_id: str) -> None:
-        stage = STAGES[group[0].stage]
+    def _run_group(self, group: Sequence[Node], executor: Executor, log: EventLog) -> None:
+        stage, run_id = STAGES[group[0].stage], log.run
         for node in group:
             artifact = node.artifact(self.workspace)
             if self._manifests.pop(node.key, None):
                 self.progress.say(f"{node.stage} {node.label}: its input has changed; made again")
                 self.workspace.discard(artifact)
             self._say_killed(stage, node)
-        counted = [(node, *self._progress_of(node)) for node in group]
-        total, done = sum(units for _, _, units in counted), sum(n for _, n, _ in counted)
-        self.progress.start(stage.name, heading(group), total, done)
-        receipts: list[Receipt] = []
+        with self._watch(stage, group, executor, log) as watch:
+            for allowance in self._allowances(stage, group[0]):
+                watch.budget(allowance)
+                tasks = [task for node in group for task in self._pending(node, run_id, allowance)]
+                # when a worker's share of max_cost is spent, what is left is shared anew
+                with contextlib.suppress(BudgetError):
+                    executor.run(tasks, watch.finished)
+                    break
+            whole = [node for node in group if not self._pending(node, run_id)]
+            if stage.reduce:
+                unreduced = [n for n in whole if n.artifact(self.workspace).receipt(REDUCE) is None]
+                executor.run([self._task(n, REDUCE, run_id) for n in unreduced], watch.reduced)
+            for node in whole:
+                self._close(node)
 
-        def finished(task: Task, receipt: Receipt) -> None:
-            receipts.append(receipt)
-            self.progress.advance(receipt.rows_in, receipt.seconds)
-
-        def partly() -> int:
-            return sum(rows_in_flight(n.artifact(self.workspace).directory, run_id) for n in group)
-
-        for allowance in self._allowances(stage, group[0]):
-            tasks = [task for node in group for task in self._pending(node, run_id, allowance)]
-            # when a worker's share of max_cost is spent, what is left is shared anew
-            with contextlib.suppress(BudgetError), watched(self.progress, partly):
-                executor.run(tasks, finished)
-                break
-        whole = [node for node in group if not self._pending(node, run_id)]
-        if stage.reduce:
-            unreduced = [n for n in whole if n.artifact(self.workspace).receipt(REDUCE) is None]
-            executor.run([self._task(n, REDUCE, run_id) for n in unreduced], lambda task, receipt: None)
-        for node in whole:
-            self._close(node)
-        self.progress.finish(_note(receipts))
+    def _watch(self, stage: Stage, group: Sequence[Node], executor: Executor, log: EventLog) -> Watch:
+        counted = [self._progress_of(node) for node in group]
+        done, units = (sum(numbers) for numbers in zip(*counted, strict=True))
+        spending = Spending.of(self.experiment, self.graph, self.workspace) if stage.asks else None
+        return Watch(
+            stage.name,
+            heading(group),
+            [Place(node.label, node.key, node.artifact(self.workspace).directory) for node in group],
+            Tally(units, done, done),
+            log=log,
+            progress=self.progress,
+            observe=executor.observe,
+            paid=partial(spending.paid, llm_of(group[0].spec)) if spending else None,
+            workers=self.experiment.runtime.workers,
+        )
 
     def _say_killed(self, stage: Stage, node: Node) -> None:
         """Of units at which an earlier run was killed: nothing else could tell why it ended."""
@@ -342,8 +343,3 @@ class Pipeline:
         )
         with disk_errors(artifact.directory):
             close_artifact(artifact.directory, manifest)
-
-
-def _note(receipts: Sequence[Receipt]) -> str:
-    rows, seconds = sum(r.rows_in for r in receipts), sum(r.seconds for r in receipts)
-    return f"{rows / seconds:.0f} rows/s per worker" if seconds > 0.5 and rows else ""

@@ -7,6 +7,7 @@ experiment. An engine that runs on one's own machines costs nothing here unless 
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from beirnl.config import EngineConfig, Experiment
 from beirnl.cost import Price, price_of
@@ -20,6 +21,16 @@ from beirnl.stages.base import Allowance
 from beirnl.stages.translate import journal_folder
 from beirnl.store.journal import Totals, totals
 from beirnl.store.workspace import Workspace
+
+
+class Paid(NamedTuple):
+    """What answers add up to: tokens of one engine, and money of all of them, where it is known."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    money: float | None = None
+    currency: str = ""
+
 
 _FREE = Price(input=0.0, output=0.0)
 
@@ -94,6 +105,17 @@ class Spending:
             if price
             for found in [self.totals(llm)]
         )
+
+    @property
+    def is_paid(self) -> bool:
+        """Whether any engine has a price that is not nothing."""
+        return any(price and (price.input or price.output) for price in self.prices.values())
+
+    def paid(self, llm: LlmSpec) -> Paid:
+        """Tokens of an engine, and the money that all of them have cost, where that is known."""
+        found = self.totals(llm)
+        money = self.money() if self.is_paid and self.is_known else None
+        return Paid(found.prompt_tokens, found.completion_tokens, money, self.currency)
 
     def allowance(self, llm: LlmSpec, money: float) -> Allowance:
         """An allowance of ``money`` for one worker's next units."""

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from beirnl.stages.base import Task
 from beirnl.store.artifacts import Receipt
+from beirnl.tally import Tally
 
 Done = Callable[[Task, Receipt], None]
 
@@ -18,6 +19,9 @@ class Executor(Protocol):
 
     def run(self, tasks: Sequence[Task], done: Done) -> None:
         """Run all tasks, of which there may be none; they share a stage and a pool. Raises a unit's error."""
+
+    def observe(self, stage: str, tally: Tally) -> None:
+        """Show on the metrics of the cluster, where there are any, how far a stage is."""
 
     def nodes(self) -> int:
         """Number of machines that run units."""

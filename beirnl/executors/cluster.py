@@ -17,9 +17,12 @@ from typing import Any
 from beirnl.config import Runtime
 from beirnl.errors import BeirnlError, BudgetError, ClusterError, StageError
 from beirnl.executors import Done
+from beirnl.executors.metrics import Metrics
 from beirnl.executors.restarts import restarts_told
 from beirnl.stages import STAGES, Stage
 from beirnl.stages.base import StoppedError, Task, execute
+from beirnl.store.artifacts import Receipt
+from beirnl.tally import Tally
 
 _ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -35,6 +38,7 @@ class Worker:
         self._resource: Any = None
         self._loaded = False
         self._lock, self._stop = threading.Lock(), threading.Event()
+        self._metrics, self._node = Metrics(), node_id()
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
         """Run the units of a batch (of one); returns their number and pickled receipt or error."""
@@ -46,13 +50,17 @@ class Worker:
     def run(self, pickled: bytes) -> bytes:
         """Run one unit; its error stops the other units in flight here."""
         task: Task = pickle.loads(pickled)
+        outcome: Receipt | BeirnlError
         try:
             stage = STAGES[task.stage]
-            return pickle.dumps(execute(stage, task, partial(self._load, stage, task), self._stop))
+            receipt = execute(stage, task, partial(self._load, stage, task), self._stop)
+            outcome = receipt.model_copy(update={"node": self._node})
         except BeirnlError as error:
             if not isinstance(error, BudgetError):  # what is paid for is waited for
                 self._stop.set()
-            return pickle.dumps(error)
+            outcome = error
+        self._metrics.ended(task, outcome)
+        return pickle.dumps(outcome)
 
     def _load(self, stage: Stage, task: Task) -> Any:
         with self._lock:
@@ -86,7 +94,7 @@ class RayExecutor:
     def __init__(self, runtime: Runtime, address: str | None) -> None:
         for name, value in _ENVIRONMENT.items():
             os.environ.setdefault(name, value)
-        self._runtime = runtime
+        self._runtime, self._metrics = runtime, Metrics()
         options: dict[str, Any] = {"log_to_driver": bool(os.environ.get("BEIRNL_WORKER_LOGS"))}
         if address is None:
             os.environ.setdefault("RAY_AUTH_MODE", "disabled")  # else Ray leaves a token in the user's home
@@ -101,6 +109,10 @@ class RayExecutor:
             _check_address(address)
         _start(address, options, self.CONNECT_SECONDS)
         self._check_resources()
+
+    def observe(self, stage: str, tally: Tally) -> None:
+        """Show on Ray's metrics how far a stage is."""
+        self._metrics.observe(stage, tally)
 
     def nodes(self) -> int:
         """Number of live nodes."""
@@ -147,6 +159,13 @@ class RayExecutor:
                     where="Ray cluster",
                     remedy=f"add nodes with {name}s" + (", or set runtime.gpus = 0" if name == "GPU" else ""),
                 )
+
+
+def node_id() -> str:
+    """The beginning of the id of the node that this process is on, as `ray list nodes` shows it."""
+    import ray
+
+    return str(ray.get_runtime_context().get_node_id())[:12] if ray.is_initialized() else ""
 
 
 def _start(address: str | None, options: dict[str, Any], seconds: int) -> None:

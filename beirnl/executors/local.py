@@ -13,6 +13,7 @@ from beirnl.executors import Done
 from beirnl.stages import STAGES
 from beirnl.stages.base import Stage, StoppedError, Task, execute
 from beirnl.store.artifacts import Receipt
+from beirnl.tally import Tally
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +46,9 @@ class LocalExecutor:
             self.close()
             self._resource, self._pool = stage.load(task), stage.pool_key(task)
         return self._resource
+
+    def observe(self, stage: str, tally: Tally) -> None:
+        """One process has no metrics."""
 
     def nodes(self) -> int:
         """This machine."""

@@ -5,6 +5,7 @@ A marker that is left behind is that of a worker that was killed.
 
 import os
 import time
+from collections import Counter
 from pathlib import Path
 
 from beirnl.store.artifacts import Artifact, receipt_name
@@ -17,6 +18,14 @@ def attempts_in_run(directory: Path, unit: int, run_id: str) -> int:
     folder = directory / "attempts"
     start = f"{receipt_name(unit)[:-5]}-{run_id}-"
     return sum(name.startswith(start) for name in os.listdir(folder)) if folder.is_dir() else 0
+
+
+def attempts_by_unit(directory: Path, run_id: str) -> Counter[str]:
+    """How many attempts of a run each unit has whose marker is there, by the name of its receipt without
+    suffix: those at work and those that have died."""
+    folder = directory / "attempts"
+    names = os.listdir(folder) if folder.is_dir() else []
+    return Counter(name.partition("-")[0] for name in names if f"-{run_id}-" in name)
 
 
 def rows_in_flight(directory: Path, run_id: str = "") -> int:
