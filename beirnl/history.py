@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import msgspec
+
 from beirnl.store.events import (
     ATTEMPT_DIED,
     PROGRESS,
@@ -71,14 +73,8 @@ def runs(events: Iterable[Event]) -> list[Run]:
         run = found[-1]
         at = run.begin + max(0.0, event.at)
         run.end = max(run.end, at)
-        _take(run, _moved(event, at))
+        _take(run, msgspec.structs.replace(event, at=at))
     return found
-
-
-def _moved(event: Event, at: float) -> Event:
-    import msgspec
-
-    return msgspec.structs.replace(event, at=at)
 
 
 def _take(run: Run, event: Event) -> None:

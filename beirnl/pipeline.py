@@ -101,17 +101,17 @@ class Pipeline:
     def _judge(self, node: Node, inputs_done: bool) -> Status:
         if not inputs_done:
             return Status(node, "waiting", len(node.artifact(self.workspace).committed()))
-        manifest = self._manifest(node)
+        manifest = self.manifest(node)
         if manifest is None:
             return Status(node, "pending", *self._progress_of(node))
-        current = {name: self._manifest(other) for name, other in node.inputs.items()}
+        current = {name: self.manifest(other) for name, other in node.inputs.items()}
         fresh = all(
             found and manifest.inputs[name].content == found.content for name, found in current.items()
         )
         units = len(manifest.receipts)
         return Status(node, "done", units, units) if fresh else Status(node, "stale", 0, units)
 
-    def _manifest(self, node: Node) -> Manifest | None:
+    def manifest(self, node: Node) -> Manifest | None:
         """The manifest of a node, read once: of a thousand artifacts most have long been finished."""
         found = self._manifests.get(node.key) or node.artifact(self.workspace).find_manifest()
         if found:
@@ -170,7 +170,7 @@ class Pipeline:
                     continue
                 if group[0].stage.startswith("import-"):
                     self.check(wanted)
-                deferred |= {node.key for node in group if not self._manifest(node)}
+                deferred |= {node.key for node in group if not self.manifest(node)}
 
     def _without(self, group: Sequence[Node], error: BeirnlError, wanted: Sequence[Node]) -> list[Node]:
         """What is to be made without the systems that an error ends; raises the error where it ends all."""
@@ -333,7 +333,7 @@ class Pipeline:
             inputs={
                 name: InputRef(key=other.key, content=found.content)
                 for name, other in node.inputs.items()
-                if (found := self._manifest(other))
+                if (found := self.manifest(other))
             },
             versions=versions(),
             content=content_digest(receipts, reduced),

@@ -99,12 +99,19 @@ class Spending:
 
     def money(self) -> float:
         """Money spent so far, on all engines with a price."""
-        return sum(
-            price_for(found.prompt_tokens, found.completion_tokens, price, ENGINES[llm.engine].deferred)
-            for llm, price in self.prices.items()
-            if price
+        costs = (
+            self.cost(llm, found.prompt_tokens, found.completion_tokens)
+            for llm in self.prices
             for found in [self.totals(llm)]
         )
+        return sum(cost or 0.0 for cost in costs)
+
+    def cost(self, llm: LlmSpec, prompt_tokens: int, completion_tokens: int) -> float | None:
+        """What tokens of an engine cost; None where its price is not known, or nothing."""
+        price = self.prices.get(llm)
+        if price is None or not (price.input or price.output):
+            return None
+        return price_for(prompt_tokens, completion_tokens, price, ENGINES[llm.engine].deferred)
 
     @property
     def is_paid(self) -> bool:

@@ -100,7 +100,7 @@ def _show_timeline(pipeline: "Pipeline", format: str, output: Path | None) -> No
 
     found = timeline(pipeline)
     if format == "table" and output is None:
-        text.show(found, console())
+        text.show(timeline(pipeline, strips=True), console())
         path = pipeline.workspace.report_folder(pipeline.experiment.name) / "timeline.html"
         page.write_page(path, found)
         print(f"timeline: {path}")

@@ -1,7 +1,7 @@
 """What a cluster's Prometheus endpoint shows of a run; Ray puts ``ray_`` before the names.
 
-Units are counted where they end, in the workers; how far a stage is, the driver tells. A worker that is killed
-takes its counters with it: rates are right, sums over a run are in the events.
+Units are counted where they end, in the workers; how far a stage is, the driver tells. Counters are of one
+worker each and end with it: rates are right, sums over a run are in its events.
 """
 
 from typing import Any, Literal, NamedTuple
@@ -35,13 +35,13 @@ METRICS: dict[str, Metric] = {
     "beirnl_stage_units": Metric(
         "gauge", "Units of the stage that is made: done, running, pending, failed.", ("stage", "state")
     ),
-    "beirnl_stage_seconds_left": Metric("gauge", "Seconds until the stage is done, if it goes on so.", ("stage",)),
+    "beirnl_stage_seconds_left": Metric("gauge", "Seconds until it is done, if it goes on so.", ("stage",)),
     "beirnl_money_spent": Metric("gauge", "Money that the experiment has spent.", ("currency",)),
 }
 
 
 class Metrics:
-    """The metrics of one process, a worker or the driver; made when they are first used, once Ray is there."""
+    """The metrics of one process, a worker or the driver; each is made when it is first used."""
 
     def __init__(self) -> None:
         self._made: dict[str, Any] = {}
@@ -61,7 +61,9 @@ class Metrics:
     def observe(self, stage: str, tally: Tally) -> None:
         """Show how far a stage is."""
         for state in ("done", "running", "pending", "failed"):
-            self._metric("beirnl_stage_units").set(getattr(tally, state), tags={"stage": stage, "state": state})
+            self._metric("beirnl_stage_units").set(
+                getattr(tally, state), tags={"stage": stage, "state": state}
+            )
         if tally.left is not None:
             self._metric("beirnl_stage_seconds_left").set(tally.left, tags={"stage": stage})
         if tally.money is not None:

@@ -27,18 +27,21 @@ _COLUMNS = (
     "rows/s",
     "tokens/s",
     "written",
-    "when",
 )
 _BARS = " ▁▂▃▄▅▆▇█"
 _STRIP = 32  # characters
 _LANES = 24  # of a stage that are drawn
-_WIDTH, _LANE = 9.0, 0.09  # inches
+_WIDTH, _LANE = 11.0, 0.09  # inches
 _INTERVALS = 20_000  # that a chart holds at most
 _FAILED = 20  # failures that are listed
 
 
-def timeline(pipeline: Pipeline) -> Report:
+def timeline(pipeline: Pipeline, *, strips: bool = False) -> Report:
     """The timeline of all runs of an experiment, also of one that goes on.
+
+    Args:
+        pipeline: of the experiment.
+        strips: draw the chart in the table too, a strip of characters per stage.
 
     Raises:
         DataError: no run of it has left events.
@@ -52,24 +55,26 @@ def timeline(pipeline: Pipeline) -> Report:
     more = [f"{len(failures) - _FAILED} more failures"] if len(failures) > _FAILED else []
     return Report(
         name=f"{pipeline.experiment.name}: timeline",
-        tables=[table(history, stages)],
+        tables=[table(history, stages, strips)],
         plots=[chart(history, stages)],
         warnings=[*failures[:_FAILED], *more],
     )
 
 
-def table(history: Sequence[Run], stages: Sequence[StageTime]) -> Table:
+def table(history: Sequence[Run], stages: Sequence[StageTime], strips: bool) -> Table:
     """Stages with what they did, how long they took, and when."""
+    columns = [Column(name) for name in (*_COLUMNS, *(["when"] if strips else []))]
     whole = history[-1].end
-    rows = [_row(stage, whole) for stage in stages]
+    rows = [[*_row(stage, whole), *([Cell(strip(stage, whole))] if strips else [])] for stage in stages]
     between = max(0.0, whole - sum(stage.wall for stage in stages))
-    rows.append([Cell("between stages"), *_blank(2), *_time(between, whole), *_blank(len(_COLUMNS) - 5)])
+    rows.append([Cell("between stages"), *_blank(2), *_time(between, whole), *_blank(len(columns) - 5)])
     number = f"{len(history)} run{'s' * (len(history) > 1)}, {duration(whole)} of wall time"
     caption = (
         f"{number}. Worker-seconds: how long workers had a unit; busy: their share of the workers' time, the "
-        "rest is loading a model, waiting, or idle. When: busy workers from the first start to the last end."
+        "rest is loading a model, waiting, or idle."
     )
-    return Table("Time", "Where the time went", caption, [Column(name) for name in _COLUMNS], rows)
+    caption += " When: busy workers, from the first start to the last end." if strips else ""
+    return Table("Time", "Where the time went", caption, columns, rows)
 
 
 def _row(stage: StageTime, whole: float) -> list[Cell]:
@@ -85,7 +90,6 @@ def _row(stage: StageTime, whole: float) -> list[Cell]:
         _rate(stage.rows, stage.wall),
         _rate(stage.tokens, stage.wall),
         Cell(size_text(stage.bytes) if stage.bytes else "", stage.bytes),
-        Cell(strip(stage, whole)),
     ]
 
 
