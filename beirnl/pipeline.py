@@ -4,6 +4,7 @@ import contextlib
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 from beirnl.config import Experiment
@@ -12,7 +13,7 @@ from beirnl.errors import BeirnlError, BudgetError, ConfigError, nearest
 from beirnl.executors import Done, Executor
 from beirnl.graph import Graph, Node, build_graph, check_sizes
 from beirnl.graph.groups import deaths, heading, of_one_fate, that_ask_apart, without
-from beirnl.progress import Progress, Silent, watched
+from beirnl.progress import Progress, Silent
 from beirnl.spending import Spending
 from beirnl.stages import STAGES, Stage
 from beirnl.stages.base import Allowance, SetAsideError, Task
@@ -21,15 +22,16 @@ from beirnl.store.artifacts import (
     REDUCE,
     InputRef,
     Manifest,
-    Receipt,
     close_artifact,
     content_digest,
 )
-from beirnl.store.attempts import rows_in_flight
+from beirnl.store.events import EventLog
 from beirnl.store.files import disk_errors
 from beirnl.store.keys import spec_fields
 from beirnl.store.workspace import Workspace
+from beirnl.tally import Tally
 from beirnl.versions import versions
+from beirnl.watching import Target, Watch
 
 State = Literal["done", "pending", "waiting", "stale"]
 _LEAST_SHARE = 0.005  # of max_cost: with less left, the run stops
@@ -96,17 +98,17 @@ class Pipeline:
     def _judge(self, node: Node, inputs_done: bool) -> Status:
         if not inputs_done:
             return Status(node, "waiting", len(node.artifact(self.workspace).committed()))
-        manifest = self._manifest(node)
+        manifest = self.manifest(node)
         if manifest is None:
             return Status(node, "pending", *self._progress_of(node))
-        current = {name: self._manifest(other) for name, other in node.inputs.items()}
+        current = {name: self.manifest(other) for name, other in node.inputs.items()}
         fresh = all(
             found and manifest.inputs[name].content == found.content for name, found in current.items()
         )
         units = len(manifest.receipts)
         return Status(node, "done", units, units) if fresh else Status(node, "stale", 0, units)
 
-    def _manifest(self, node: Node) -> Manifest | None:
+    def manifest(self, node: Node) -> Manifest | None:
         """The manifest of a node, read once: of a thousand artifacts most have long been finished."""
         found = self._manifests.get(node.key) or node.artifact(self.workspace).find_manifest()
         if found:
@@ -119,16 +121,6 @@ class Pipeline:
     def _units(self, node: Node) -> int:
         inputs = {name: other.artifact(self.workspace) for name, other in node.inputs.items()}
         return STAGES[node.stage].units(node.spec, inputs)
-
-    def pace(self, status: Status) -> tuple[float, float] | None:
-        """Rows per second of a node that has begun, and about how many seconds are left."""
-        receipts = status.node.artifact(self.workspace).receipts()
-        if status.state != "pending" or not receipts or status.units is None:
-            return None
-        begin = min(receipt.finished - receipt.seconds for receipt in receipts)
-        elapsed = max(1e-3, max(receipt.finished for receipt in receipts) - begin)
-        left = (status.units - len(receipts)) * elapsed / len(receipts)
-        return sum(receipt.rows_in for receipt in receipts) / elapsed, left
 
     # run ----------------------------------------------------------------------------------------------------
 
@@ -161,16 +153,19 @@ class Pipeline:
                 remedy="set workspace to an absolute path that all nodes share",
             )
         Spending.check_limit(self.experiment, self.graph, self.workspace, wanted)
-        with self.workspace.lease(self.progress.say):
+        run_id = uuid.uuid4().hex[:8]
+        with (
+            self.workspace.lease(self.progress.say),
+            EventLog(self.workspace.events_path(self.experiment.name), run_id) as log,
+        ):
             self.workspace.lock(self.experiment.name, self.lock())
             self.workspace.record_failures(self.experiment.name, self.graph.failed)
-            run_id = uuid.uuid4().hex[:8]
             deferred: set[str] = set()
             aside: list[SetAsideError] = []
             self.check(wanted)
             while group := self._next_group(wanted, deferred):
                 try:
-                    self._run_group(group, executor, run_id)
+                    self._run_group(group, executor, log)
                 except BeirnlError as error:
                     try:
                         wanted = self._without(group, error, wanted)
@@ -179,7 +174,7 @@ class Pipeline:
                         aside.append(one)
                 if group[0].stage.startswith("import-"):
                     self.check(wanted)
-                deferred |= {node.key for node in group if not self._manifest(node)}
+                deferred |= {node.key for node in group if not self.manifest(node)}
             if aside:
                 raise SetAsideError.of(aside)
 
@@ -242,40 +237,45 @@ class Pipeline:
         group = of_one_fate(self.graph, alike)
         return that_ask_apart(group, stage.openings) if stage.openings else group
 
-    def _run_group(self, group: Sequence[Node], executor: Executor, run_id: str) -> None:
+    def _run_group(self, group: Sequence[Node], executor: Executor, log: EventLog) -> None:
         """Make a group; SetAsideError when all has been made that needs no unit that was set aside."""
-        stage = STAGES[group[0].stage]
+        stage, run_id = STAGES[group[0].stage], log.run
         for node in group:
             self._begin(node)
-        counted = [(node, *self._progress_of(node)) for node in group]
-        total, done = sum(units for _, _, units in counted), sum(n for _, n, _ in counted)
-        self.progress.start(stage.name, heading(group), total, done)
-        receipts: list[Receipt] = []
         aside: list[SetAsideError] = []
+        with self._watch(stage, group, executor, log) as watch:
+            for allowance in self._allowances(stage, group[0]):
+                watch.budget(allowance)
+                tasks = [task for node in group for task in self._pending(node, run_id, allowance)]
+                # when a worker's share of max_cost is spent, what is left is shared anew
+                with contextlib.suppress(BudgetError):
+                    _run(executor, tasks, watch.finished, aside)
+                    break
+            whole = [node for node in group if not self._pending(node, run_id)]
+            if stage.reduce:
+                unreduced = [self._task(n, REDUCE, run_id) for n in whole if not self._is_reduced(n)]
+                _run(executor, unreduced, watch.reduced, aside)
+                whole = [node for node in whole if self._is_reduced(node)]
+            for node in whole:
+                self._close(node)
+            if aside:
+                raise SetAsideError.of(aside)
 
-        def finished(task: Task, receipt: Receipt) -> None:
-            receipts.append(receipt)
-            self.progress.advance(receipt.rows_in, receipt.seconds)
-
-        def partly() -> int:
-            return sum(rows_in_flight(n.artifact(self.workspace).directory, run_id) for n in group)
-
-        for allowance in self._allowances(stage, group[0]):
-            tasks = [task for node in group for task in self._pending(node, run_id, allowance)]
-            # when a worker's share of max_cost is spent, what is left is shared anew
-            with contextlib.suppress(BudgetError), watched(self.progress, partly):
-                _run(executor, tasks, finished, aside)
-                break
-        whole = [node for node in group if not self._pending(node, run_id)]
-        if stage.reduce:
-            unreduced = [self._task(n, REDUCE, run_id) for n in whole if not self._is_reduced(n)]
-            _run(executor, unreduced, lambda task, receipt: None, aside)
-            whole = [node for node in whole if self._is_reduced(node)]
-        for node in whole:
-            self._close(node)
-        self.progress.finish(_note(receipts))
-        if aside:
-            raise SetAsideError.of(aside)
+    def _watch(self, stage: Stage, group: Sequence[Node], executor: Executor, log: EventLog) -> Watch:
+        counted = [self._progress_of(node) for node in group]
+        done, units = (sum(numbers) for numbers in zip(*counted, strict=True))
+        spending = Spending.of(self.experiment, self.graph, self.workspace) if stage.asks else None
+        return Watch(
+            stage.name,
+            heading(group),
+            [Target(node.label, node.key, node.artifact(self.workspace).directory) for node in group],
+            Tally(units, done, done),
+            log=log,
+            progress=self.progress,
+            observe=executor.observe,
+            paid=partial(spending.paid, llm_of(group[0].spec)) if spending else None,
+            workers=self.experiment.runtime.of(stage.name).workers,
+        )
 
     def _begin(self, node: Node) -> None:
         """Remove what is stale, and tell of units at which an earlier run was killed: nothing else could."""
@@ -341,7 +341,7 @@ class Pipeline:
             inputs={
                 name: InputRef(key=other.key, content=found.content)
                 for name, other in node.inputs.items()
-                if (found := self._manifest(other))
+                if (found := self.manifest(other))
             },
             versions=versions(),
             content=content_digest(receipts, reduced),
@@ -359,8 +359,3 @@ def _run(executor: Executor, tasks: Sequence[Task], done: Done, aside: list[SetA
         executor.run(tasks, done)
     except SetAsideError as error:
         aside.append(error)
-
-
-def _note(receipts: Sequence[Receipt]) -> str:
-    rows, seconds = sum(r.rows_in for r in receipts), sum(r.seconds for r in receipts)
-    return f"{rows / seconds:.0f} rows/s per worker" if seconds > 0.5 and rows else ""

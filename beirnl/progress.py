@@ -1,26 +1,20 @@
 """Progress of a run: bars with rates and time left on a terminal, plain lines in a log."""
 
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any, Protocol
 
-_LOOK = 3.0  # seconds between two looks at units at work
+from beirnl.tally import Tally, duration, pause
 
 
 class Progress(Protocol):
-    """What the pipeline tells about its work. A stage counts units; rows give the rate."""
+    """What the pipeline tells about its work, from one thread at a time."""
 
-    def start(self, stage: str, label: str, units: int, done: int) -> None:
-        """A stage begins or goes on with ``done`` of ``units`` finished."""
+    def start(self, stage: str, label: str, tally: Tally) -> None:
+        """A stage begins or goes on."""
 
-    def advance(self, rows: int, seconds: float) -> None:
-        """A unit is finished."""
-
-    def partly(self, rows: int) -> None:
-        """Rows of units that are not finished yet; may be called from another thread."""
+    def show(self, tally: Tally) -> None:
+        """How far it is: told whenever a unit is done, and every few seconds."""
 
     def finish(self, note: str = "") -> None:
         """The stage is finished."""
@@ -32,13 +26,10 @@ class Progress(Protocol):
 class Silent:
     """Tells nothing; for use from Python."""
 
-    def start(self, stage: str, label: str, units: int, done: int) -> None:
+    def start(self, stage: str, label: str, tally: Tally) -> None:
         """Nothing."""
 
-    def advance(self, rows: int, seconds: float) -> None:
-        """Nothing."""
-
-    def partly(self, rows: int) -> None:
+    def show(self, tally: Tally) -> None:
         """Nothing."""
 
     def finish(self, note: str = "") -> None:
@@ -48,85 +39,35 @@ class Silent:
         """Nothing."""
 
 
-def duration(seconds: float) -> str:
-    """Seconds as people say them: ``42 s``, ``3 min 05 s``, ``2 h 10 min``."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-
-
-@contextmanager
-def watched(progress: Progress, rows: Callable[[], int]) -> Iterator[None]:
-    """Tell of rows of units at work, every few seconds, while the block runs."""
-    end = threading.Event()
-
-    def watch() -> None:
-        while not end.wait(_LOOK):
-            found = rows()
-            if found:
-                progress.partly(found)
-
-    thread = threading.Thread(target=watch, daemon=True, name="progress")
-    thread.start()
-    try:
-        yield
-    finally:
-        end.set()
-        thread.join()
-
-
 class Lines:
-    """Plain lines on standard error: start, every ten seconds, end."""
-
-    EVERY = 10.0
+    """Plain lines on standard error: start, how far it is at growing intervals, end."""
 
     def __init__(self) -> None:
-        self._stage = self._label = ""
-        self._units = self._done = self._first = self._rows = 0
+        self._heading = ""
         self._begin = self._told = 0.0
 
-    def start(self, stage: str, label: str, units: int, done: int) -> None:
+    def start(self, stage: str, label: str, tally: Tally) -> None:
         """Say what begins."""
-        self._stage, self._label, self._units = stage, label, units
-        self._done = self._first = done
-        self._rows, self._begin = 0, time.monotonic()
-        self._told = self._begin
-        rest = f", {done} of them finished before" if done else ""
-        self.say(f"{stage:14} {label}: {units} unit{'s' * (units != 1)}{rest}")
+        self._heading = f"{stage:14} {label}"
+        self._begin = self._told = time.monotonic()
+        rest = f", {tally.done} of them finished before" if tally.done else ""
+        self.say(f"{self._heading}: {tally.units} unit{'s' * (tally.units != 1)}{rest}")
 
-    def advance(self, rows: int, seconds: float) -> None:
-        """Say how far it is, at most every ten seconds."""
-        self._done, self._rows = self._done + 1, self._rows + rows
-        if time.monotonic() - self._told > self.EVERY:
-            self._told = time.monotonic()
-            self.say(f"{self._stage:14} {self._label}: {self._done}/{self._units} units, {self._rate()}")
-
-    def partly(self, rows: int) -> None:
-        """Say how far the units at work are, at most every ten seconds."""
-        if time.monotonic() - self._told > self.EVERY:
-            self._told = time.monotonic()
-            elapsed = max(1e-6, time.monotonic() - self._begin)
-            done = f"{self._done}/{self._units} units and {rows} rows"
-            rate = (self._rows + rows) / elapsed
-            self.say(f"{self._stage:14} {self._label}: {done}, {rate:.0f} rows/s")
+    def show(self, tally: Tally) -> None:
+        """Say how far it is, if it was not said a while ago; see :func:`beirnl.tally.pause`."""
+        now = time.monotonic()
+        if now - self._told >= pause(now - self._begin):
+            self._told = now
+            self.say(f"{self._heading}: {tally.line()}")
 
     def finish(self, note: str = "") -> None:
         """Say how long it took."""
         took = duration(time.monotonic() - self._begin)
-        self.say(f"{self._stage:14} {self._label}: done in {took}{note and ', ' + note}")
+        self.say(f"{self._heading}: done in {took}{note and ', ' + note}")
 
     def say(self, line: str) -> None:
         """Print a line."""
         print(line, file=sys.stderr, flush=True)
-
-    def _rate(self) -> str:
-        elapsed = max(1e-6, time.monotonic() - self._begin)
-        new = max(1, self._done - self._first)
-        left = duration((self._units - self._done) * elapsed / new)
-        return f"{self._rows / elapsed:.0f} rows/s, {left} left"
 
 
 class Bars:
@@ -140,7 +81,6 @@ class Bars:
             SpinnerColumn,
             TextColumn,
             TimeElapsedColumn,
-            TimeRemainingColumn,
         )
         from rich.progress import Progress as RichProgress
 
@@ -153,33 +93,29 @@ class Bars:
             MofNCompleteColumn(),
             TextColumn("{task.fields[rate]}"),
             TimeElapsedColumn(),
-            TimeRemainingColumn(),
+            TextColumn("{task.fields[left]}"),
             console=self._console,
         )
         self._progress.start()
         self._task: Any = None
-        self._rows, self._begin = 0, 0.0
 
-    def start(self, stage: str, label: str, units: int, done: int) -> None:
+    def start(self, stage: str, label: str, tally: Tally) -> None:
         """A new bar."""
-        self._rows, self._begin = 0, time.monotonic()
-        self._task = self._progress.add_task(label, total=units, completed=done, stage=stage, rate="")
+        self._task = self._progress.add_task(
+            label, total=tally.units, completed=tally.done, stage=stage, rate="", left=""
+        )
 
-    def advance(self, rows: int, seconds: float) -> None:
-        """One unit further."""
-        self._rows += rows
-        rate = f"{self._rows / max(1e-6, time.monotonic() - self._begin):.0f} rows/s"
-        self._progress.update(self._task, advance=1, rate=rate)
-
-    def partly(self, rows: int) -> None:
-        """Show the rows of units at work."""
-        rate = (self._rows + rows) / max(1e-6, time.monotonic() - self._begin)
-        self._progress.update(self._task, rate=f"{self._rows + rows} rows, {rate:.0f} rows/s")
+    def show(self, tally: Tally) -> None:
+        """Units, rates and time left beside the bar."""
+        atwork = [f"{tally.running:,} running"] if tally.running else []
+        failed = [f"{tally.failed:,} failed"] if tally.failed else []
+        rate = ", ".join(filter(None, [*atwork, *failed, tally.rates()]))
+        left = "" if tally.left is None else f"{duration(tally.left)} left"
+        self._progress.update(self._task, completed=tally.done, rate=rate, left=left)
 
     def finish(self, note: str = "") -> None:
         """The bar is full."""
-        if note:
-            self._progress.update(self._task, rate=note)
+        self._progress.update(self._task, left="", **({"rate": note} if note else {}))
 
     def say(self, line: str) -> None:
         """Print a line above the bars."""

@@ -7,6 +7,7 @@ experiment. An engine that runs on one's own machines costs nothing here unless 
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from beirnl.config import EngineConfig, Experiment
 from beirnl.cost import Price, price_of
@@ -20,6 +21,16 @@ from beirnl.stages.base import Allowance
 from beirnl.stages.translate import journal_folder
 from beirnl.store.journal import Totals, totals
 from beirnl.store.workspace import Workspace
+
+
+class Paid(NamedTuple):
+    """What answers add up to: tokens of one engine, and money of all of them, where it is known."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    money: float | None = None
+    currency: str = ""
+
 
 _FREE = Price(input=0.0, output=0.0)
 
@@ -88,12 +99,30 @@ class Spending:
 
     def money(self) -> float:
         """Money spent so far, on all engines with a price."""
-        return sum(
-            price_for(found.prompt_tokens, found.completion_tokens, price, ENGINES[llm.engine].deferred)
-            for llm, price in self.prices.items()
-            if price
+        costs = (
+            self.cost(llm, found.prompt_tokens, found.completion_tokens)
+            for llm in self.prices
             for found in [self.totals(llm)]
         )
+        return sum(cost or 0.0 for cost in costs)
+
+    def cost(self, llm: LlmSpec, prompt_tokens: int, completion_tokens: int) -> float | None:
+        """What tokens of an engine cost; None where its price is not known, or nothing."""
+        price = self.prices.get(llm)
+        if price is None or not (price.input or price.output):
+            return None
+        return price_for(prompt_tokens, completion_tokens, price, ENGINES[llm.engine].deferred)
+
+    @property
+    def is_paid(self) -> bool:
+        """Whether any engine has a price that is not nothing."""
+        return any(price and (price.input or price.output) for price in self.prices.values())
+
+    def paid(self, llm: LlmSpec) -> Paid:
+        """Tokens of an engine, and the money that all of them have cost, where that is known."""
+        found = self.totals(llm)
+        money = self.money() if self.is_paid and self.is_known else None
+        return Paid(found.prompt_tokens, found.completion_tokens, money, self.currency)
 
     def allowance(self, llm: LlmSpec, money: float) -> Allowance:
         """An allowance of ``money`` for one worker's next units."""

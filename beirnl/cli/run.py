@@ -49,7 +49,7 @@ def plan(
             _show_retrieval(loaded)
     else:
         pipeline = Pipeline.of(loaded)
-        _show_plan(pipeline.plan())
+        show_plan(pipeline.plan())
         pipeline.check(pipeline.graph.nodes.values())
 
 
@@ -134,64 +134,8 @@ def run(
         raise aside
 
 
-@app.command()
-def status(experiment: Exp) -> None:
-    """Show how far a run is; also while it runs, from another terminal."""
-    from beirnl.graph.groups import set_aside
-    from beirnl.pipeline import Pipeline
-
-    pipeline = Pipeline.of(load(experiment))
-    _show_plan(pipeline.plan(), pipeline)
-    if pipeline.workspace.is_running():
-        holder = pipeline.workspace.holder() or {}
-        print(f"running: process {holder.get('pid')} on {holder.get('host')}")
-    else:
-        print("not running")
-    for line in set_aside(pipeline.graph.nodes.values(), pipeline.workspace):
-        print(line)
-    _show_jobs(pipeline)
-    _show_spending(pipeline)
-
-
-def _show_jobs(pipeline: "Pipeline") -> None:
-    """The batch jobs that are waited for, from the book that their engine keeps."""
-    import time
-
-    from beirnl.llm import ENGINES
-    from beirnl.llm.batch.book import open_jobs
-    from beirnl.progress import duration
-    from beirnl.stages.translate import journal_folder
-
-    for llm in pipeline.graph.asked():
-        for job in open_jobs(journal_folder(pipeline.workspace, llm)) if ENGINES[llm.engine].deferred else ():
-            since = duration(max(0.0, time.time() - job.created / 1e9))
-            name = job.id or "to be ordered"
-            print(f"batch job {name}: {len(job.waiting):,} requests at {job.server}, for {since}")
-
-
-def _show_spending(pipeline: "Pipeline") -> None:
-    """What the translations have cost, where anything is paid for, and what max_cost leaves."""
-    from beirnl.cost import amount
-    from beirnl.spending import Spending
-
-    if not pipeline.graph.asked():
-        return
-    spending = Spending.of(pipeline.experiment, pipeline.graph, pipeline.workspace)
-    found = [spending.totals(llm) for llm in spending.prices]
-    answers, tokens = sum(t.answers for t in found), sum(t.prompt_tokens + t.completion_tokens for t in found)
-    line = f"answers in the journal: {answers:,} ({tokens:,} tokens)"
-    if not spending.is_known:
-        line += "; what they cost is not known: the model has no price"
-    elif any(price and (price.input or price.output) for price in spending.prices.values()):
-        spent = spending.money()
-        line += f", {amount(spent)} {spending.currency} spent"
-        if most := pipeline.experiment.max_cost:
-            line += f", {amount(max(0.0, most - spent))} of {amount(most)} left"
-    print(line)
-
-
-def _show_plan(states: "list[Status]", pipeline: "Pipeline | None" = None) -> None:
-    """A line per artifact: its stage, what it is for, and where it stands; with a pipeline also its pace."""
+def show_plan(states: "list[Status]") -> None:
+    """A line per artifact: its stage, what it is for, and where it stands."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
@@ -200,23 +144,17 @@ def _show_plan(states: "list[Status]", pipeline: "Pipeline | None" = None) -> No
     styles = {"done": "green", "stale": "red", "pending": "yellow", "waiting": "dim"}
     for status in states:
         node = status.node
-        state = f"[{styles[status.state]}]{_state(status, pipeline)}[/]"
+        state = f"[{styles[status.state]}]{_state(status)}[/]"
         table.add_row(node.stage, node.label, node.purpose, node.key[:8], state)
     console().print(table)
     done = sum(status.state == "done" for status in states)
     print(f"{done} of {len(states)} artifacts are done")
 
 
-def _state(status: "Status", pipeline: "Pipeline | None") -> str:
-    from beirnl.progress import duration
-
+def _state(status: "Status") -> str:
     if status.state == "stale":
         return "stale: its input has changed"
-    if status.state != "pending":
-        return status.state
-    pace = pipeline.pace(status) if pipeline else None
-    more = f", {pace[0]:.0f} rows/s, {duration(pace[1])} left" if pace else ""
-    return f"{status.done} of {status.units} units done{more}"
+    return f"{status.done} of {status.units} units done" if status.state == "pending" else status.state
 
 
 def _write_reports(pipeline: "Pipeline") -> None:

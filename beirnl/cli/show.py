@@ -3,11 +3,14 @@
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from beirnl.cli.app import Exp, Format, app, console, datasets_app, load
+
+if TYPE_CHECKING:
+    from beirnl.pipeline import Pipeline
 
 Form = Literal["trec", "beir", "ranx", "mteb"]
 
@@ -41,6 +44,9 @@ def report(
     pairs: Annotated[
         bool, typer.Option("--pairs", help="Test all pairs of systems in every column, not only the best.")
     ] = False,
+    timeline: Annotated[
+        bool, typer.Option("--timeline", help="Show where the time of its runs went instead, by stage.")
+    ] = False,
 ) -> None:
     """Show the result: measures, checks of translations, warnings, run files.
 
@@ -56,6 +62,9 @@ def report(
     from beirnl.reporting import exporting, gather, others, per_query
 
     pipeline = Pipeline.of(load(experiment))
+    if timeline:
+        _show_timeline(pipeline, format, output)
+        return
     if export:
         written = exporting.export(pipeline, export, form)
         print(f"{len(written)} files written to {export}")
@@ -77,6 +86,26 @@ def report(
         rendered = page.render(found, per_query.views(pipeline, found.scores))
     else:
         rendered = FORMATS["markdown" if format == "table" else format](found)
+    if output:
+        output.write_text(rendered, encoding="utf-8")
+    else:
+        sys.stdout.write(rendered)
+
+
+def _show_timeline(pipeline: "Pipeline", format: str, output: Path | None) -> None:
+    """Print the timeline and leave its page in the workspace, or write it in one format."""
+    from beirnl.evaluation import page, text
+    from beirnl.evaluation.formats import FORMATS
+    from beirnl.reporting.timeline import timeline
+
+    found = timeline(pipeline)
+    if format == "table" and output is None:
+        text.show(timeline(pipeline, strips=True), console())
+        path = pipeline.workspace.report_folder(pipeline.experiment.name) / "timeline.html"
+        page.write_page(path, found)
+        print(f"timeline: {path}")
+        return
+    rendered = FORMATS["markdown" if format == "table" else format](found)
     if output:
         output.write_text(rendered, encoding="utf-8")
     else:

@@ -13,6 +13,7 @@ A probe runs each distinct piece of work once, for a few seconds, in a process o
 from beirnl.estimates.forecasting import Row, forecast, sources
 from beirnl.estimates.machine import Machine, this_machine
 from beirnl.estimates.refusals import refusal
-from beirnl.estimates.rendering import size_text, table
+from beirnl.estimates.rendering import table
+from beirnl.tally import size_text
 
 __all__ = ["Machine", "Row", "forecast", "refusal", "size_text", "sources", "table", "this_machine"]

@@ -25,6 +25,7 @@ from beirnl.stages.base import Task
 from beirnl.store.artifacts import Artifact
 from beirnl.store.keys import digest, spec_fields
 from beirnl.store.places import Place
+from beirnl.tally import Tally
 
 #: Fields of specs that hardly change what a row takes.
 _IDLE = {"depth", "remove_self_matches", "tag", "weights", "k", "recall_queries", "shards"}
@@ -95,7 +96,7 @@ class Prober:
     def _probe(self, node: Node, key: str) -> Probe | str:
         progress, name = self._pipeline.progress, f"{node.stage} {node.label} {node.purpose}".strip()
         try:
-            progress.start("probe", name, 1, 0)
+            progress.start("probe", name, Tally(units=1))
             sample = self._samples.of(node)
             task = self._task(node, sample.spec, sample.inputs, self._folder / key)
             measured = self._run(task)
@@ -103,7 +104,7 @@ class Prober:
             reason = error.what if isinstance(error, BeirnlError) else "it was killed, perhaps for its memory"
             progress.finish(f"not known: {reason}")
             return reason
-        progress.advance(measured.rows, measured.seconds)
+        progress.show(Tally(units=1, done=1, rows=measured.rows, seconds=measured.seconds))
         progress.finish(f"{measured.rows / max(measured.seconds, 1e-3):,.0f} rows/s")
         if node.stage in ("embed", "embed-tokens"):
             self._sizes.learn(node, _dimension(task.directory))

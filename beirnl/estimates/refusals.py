@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from beirnl.errors import BeirnlError, ConfigError, StoreError
 from beirnl.estimates.forecasting import Row
 from beirnl.estimates.machine import Machine
-from beirnl.estimates.rendering import size_text
 from beirnl.stages import STAGES
+from beirnl.tally import size_text
 
 #: How less of the disk is taken, by the stage that takes most of it.
 _SMALLER = {

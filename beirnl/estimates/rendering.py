@@ -4,21 +4,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from beirnl.cost import Range, amount
+from beirnl.tally import size_text
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from beirnl.estimates.forecasting import Row
-
-_UNITS = (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
-
-
-def size_text(size: float) -> str:
-    """Bytes as people read them, in powers of ten: ``812 B``, ``4.1 MB``, ``16.2 GB``."""
-    for name, unit in _UNITS:
-        if size >= unit:
-            return f"{size / unit:.1f} {name}"
-    return f"{size:.0f} B"
 
 
 def table(rows: "Sequence[Row]") -> "Table":

@@ -47,7 +47,7 @@ class Plot(NamedTuple):
 
 
 @contextmanager
-def figure(height: float) -> "Iterator[tuple[Axes, StringIO]]":
+def figure(height: float, width: float = _WIDTH) -> "Iterator[tuple[Axes, StringIO]]":
     """Axes in a figure of so many inches; its SVG is in the second value at the end."""
     import matplotlib as mpl
     from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -55,7 +55,7 @@ def figure(height: float) -> "Iterator[tuple[Axes, StringIO]]":
 
     out = StringIO()
     with mpl.rc_context(_SETTINGS):
-        made = Figure(figsize=(_WIDTH, height), layout="constrained")
+        made = Figure(figsize=(width, height), layout="constrained")
         FigureCanvasSVG(made)
         axes = made.add_subplot()
         yield axes, out

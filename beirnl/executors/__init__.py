@@ -9,6 +9,7 @@ from typing import Protocol
 
 from beirnl.stages.base import Task
 from beirnl.store.artifacts import Receipt
+from beirnl.tally import Tally
 
 Done = Callable[[Task, Receipt], None]
 
@@ -23,6 +24,9 @@ class Executor(Protocol):
             SetAsideError: some units have killed their workers; all others have been run.
             BeirnlError: that of a unit.
         """
+
+    def observe(self, stage: str, tally: Tally) -> None:
+        """Show on the metrics of the cluster, where there are any, how far a stage is."""
 
     def nodes(self) -> int:
         """Number of machines that run units."""

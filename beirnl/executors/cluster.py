@@ -23,10 +23,13 @@ from typing import Any
 from beirnl.config import Runtime
 from beirnl.errors import BeirnlError, BudgetError, ClusterError, StageError
 from beirnl.executors import Done, placement
+from beirnl.executors.metrics import Metrics
 from beirnl.executors.restarts import restarts_told
 from beirnl.executors.room import Room
 from beirnl.stages import STAGES, Stage
 from beirnl.stages.base import SetAsideError, StoppedError, Task, execute
+from beirnl.store.artifacts import Receipt
+from beirnl.tally import Tally
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +47,7 @@ class Worker:
         self._resource: Any = None
         self._loaded = False
         self._lock, self._stop, self._room = threading.Lock(), threading.Event(), Room()
+        self._metrics, self._node = Metrics(), node_id()
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
         """Run the units of a batch (of one); returns their number and pickled receipt or error."""
@@ -55,14 +59,18 @@ class Worker:
     def run(self, pickled: bytes) -> bytes:
         """Run one unit; its error stops the other units in flight here."""
         task: Task = pickle.loads(pickled)
+        outcome: Receipt | BeirnlError
         try:
             stage, task = STAGES[task.stage], replace(task, alone=self._must_be_alone(task))
             with self._room.alone() if task.alone else self._room.together():
-                return pickle.dumps(execute(stage, task, partial(self._load, stage, task), self._stop))
+                receipt = execute(stage, task, partial(self._load, stage, task), self._stop)
+            outcome = receipt.model_copy(update={"node": self._node})
         except BeirnlError as error:
             if not isinstance(error, BudgetError | SetAsideError):  # what is paid for is waited for
                 self._stop.set()
-            return pickle.dumps(error)
+            outcome = error
+        self._metrics.ended(task, outcome)
+        return pickle.dumps(outcome)
 
     def _must_be_alone(self, task: Task) -> bool:
         """A worker with one unit in flight knows no other way."""
@@ -106,6 +114,7 @@ class RayExecutor:
     ) -> None:
         for name, value in _ENVIRONMENT.items():
             os.environ.setdefault(name, value)
+        self._metrics = Metrics()
         options: dict[str, Any] = {"log_to_driver": bool(os.environ.get("BEIRNL_WORKER_LOGS"))}
         if address is None:
             os.environ.setdefault("RAY_AUTH_MODE", "disabled")  # else Ray leaves a token in the user's home
@@ -120,6 +129,10 @@ class RayExecutor:
             _check_address(address)
         _start(address, options, self.CONNECT_SECONDS)
         placement.check(gpus)
+
+    def observe(self, stage: str, tally: Tally) -> None:
+        """Show on Ray's metrics how far a stage is."""
+        self._metrics.observe(stage, tally)
 
     def nodes(self) -> int:
         """Number of live nodes."""
@@ -158,6 +171,13 @@ class RayExecutor:
         import ray
 
         ray.shutdown()
+
+
+def node_id() -> str:
+    """The beginning of the id of the node that this process is on, as `ray list nodes` shows it."""
+    import ray
+
+    return str(ray.get_runtime_context().get_node_id())[:12] if ray.is_initialized() else ""
 
 
 def _start(address: str | None, options: dict[str, Any], seconds: int) -> None:

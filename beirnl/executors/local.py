@@ -14,6 +14,7 @@ from beirnl.stages import STAGES
 from beirnl.stages.base import Stage, StoppedError, Task, execute
 from beirnl.store.artifacts import Receipt
 from beirnl.store.cache import Pins, collected
+from beirnl.tally import Tally
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +49,9 @@ class LocalExecutor:
             with collected() as self._pins:
                 self._resource, self._pool = stage.load(task), stage.pool_key(task)
         return self._resource
+
+    def observe(self, stage: str, tally: Tally) -> None:
+        """One process has no metrics."""
 
     def nodes(self) -> int:
         """This machine."""

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from beirnl.errors import StoreError
 from beirnl.store.attempts import REDUCE as REDUCE
@@ -54,7 +54,10 @@ class Part(BaseModel):
 
 
 class Receipt(BaseModel):
-    """What one unit made: its parts, how many rows went in and out, and what there is to tell."""
+    """What one unit made: its parts, how many rows went in and out, and what there is to tell.
+
+    ``node`` is the cluster's node that the worker was on, as its executor tells the driver; it is not stored.
+    """
 
     model_config = ConfigDict(frozen=True)
     unit: int
@@ -67,6 +70,12 @@ class Receipt(BaseModel):
     seconds: float = 0.0
     finished: float = 0.0
     worker: str = ""
+    node: str = Field(default="", exclude=True)
+
+    @property
+    def size(self) -> int:
+        """Bytes of its parts."""
+        return sum(file.size for part in self.parts for file in part.files)
 
 
 class InputRef(BaseModel):

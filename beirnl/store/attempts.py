@@ -43,6 +43,12 @@ def attempts_in_run(directory: Place, unit: int, run_id: str) -> int:
     return sum(name.startswith(start.name) for name in names(start.parent))
 
 
+def attempts_by_unit(directory: Place, run_id: str) -> Counter[str]:
+    """How many attempts of a run each unit has whose marker is there, by the name of its receipt without
+    suffix: those at work and those that have died."""
+    return Counter(unit for unit, attempt in _markers(directory) if attempt.startswith(f"{run_id}-"))
+
+
 def rows_in_flight(directory: Place, run_id: str = "") -> int:
     """Rows that units at work have done so far, as far as they tell; of one run, or of any."""
     folder = directory / "attempts"
@@ -80,7 +86,9 @@ def units_set_aside(artifact: "Artifact") -> list[int]:
 
     A reduction has the number :data:`REDUCE`.
     """
-    alone = [(unit, name.rpartition("-")[0]) for unit, name in _markers(artifact.directory) if "-alone-" in name]
+    alone = [
+        (unit, name.rpartition("-")[0]) for unit, name in _markers(artifact.directory) if "-alone-" in name
+    ]
     found = {unit for (unit, _), deaths in Counter(alone).items() if deaths >= MAX_DEATHS}
     return sorted(REDUCE if unit == "reduced" else int(unit) for unit in found - _done(artifact))
 

@@ -1,4 +1,4 @@
-"""The end of a journal file, to which answers are appended: a file, or segments in an object store.
+"""The end of a file to which lines are appended: a file, or segments in an object store.
 
 An object cannot be appended to. What comes in is gathered in a file of this node, and that is sealed (put as
 an object) after ``SEAL_SECONDS`` or ``SEAL_BYTES``, whichever is first, and when the journal is closed. So a

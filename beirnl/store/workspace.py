@@ -64,6 +64,11 @@ class Workspace:
         with disk_errors(self.root):
             write_atomically(path, json.dumps(keys, indent=1, sort_keys=True).encode())
 
+    def events_path(self, experiment: str) -> Place:
+        """Where the events of an experiment's runs are: a file, or a folder in an object store; see
+        :mod:`beirnl.store.events`."""
+        return self.root / "experiments" / f"{experiment}.events.jsonl"
+
     def failures(self, experiment: str) -> dict[str, str]:
         """Why systems of an experiment were left out of its last run, by name."""
         try:
