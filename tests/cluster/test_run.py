@@ -1,5 +1,5 @@
-"""A run on a cluster ends with what one machine gives, also when a worker is killed in the middle; where
-workers are killed again and again, it says what to lower."""
+"""A run on a cluster ends with what one machine gives, also when a worker is killed in the middle; a unit
+that kills its workers again and again is set aside, and the run says what to lower."""
 
 import json
 import os
@@ -8,8 +8,13 @@ import subprocess
 import sys
 
 import pytest
+from fault_server import FaultServer
 from running import BM25, ENVIRONMENT, beirnl, dataset, experiment, start
 from support import ROOT
+
+from beirnl.llm import Request, in_order
+from beirnl.llm.mock import MockLlm
+from beirnl.specs import LlmSpec
 
 TRANSLATION = '[translation]\nto = "nl"\nengine = "mock"\n'
 
@@ -57,15 +62,53 @@ def test_a_killed_worker_changes_nothing(cluster, tmp_path, expected):
     assert len(attempts) > 40 and not list((tmp_path / "set").rglob("attempts"))
 
 
-def test_a_unit_that_kills_its_workers_is_given_up_with_what_to_lower(tmp_path):
+def numbers(path, stage="translate"):
+    """Units that are done, by kind of text."""
+    found = {}
+    for receipt in (path.parent / "workspace/artifacts" / stage).rglob("receipts/*.json"):
+        found.setdefault(receipt.parents[2].name, set()).add(int(receipt.stem))
+    return found
+
+
+DEATH = {"BEIRNL_FAILPOINT": "after-answer:1:kill"}
+
+
+def test_a_unit_that_kills_its_workers_is_set_aside_and_everything_else_is_made(tmp_path, expected):
     path = write(tmp_path / "set")
-    beirnl("run", path, "--only", "import-corpus")
-    death = {"BEIRNL_FAILPOINT": "before-part:1:kill"}
-    done = beirnl("run", path, "--only", "translate", "--workers", "2", check=2, **death)
+    done = beirnl("run", path, "--workers", "2", check=2, **DEATH)
     (line,) = (line for line in done.stderr.splitlines() if line.startswith("error: "))
-    assert "translate sample/nl/document: unit 1 has killed its worker 3 times" in line
+    aside = "translate sample/nl/document: unit 1 has killed its worker 3 times and is set aside"
+    assert aside in line and sum(aside in said for said in done.stderr.splitlines()) > 1, "also while it runs"
     assert "lower translation.max_model_len, translation.server.in_flight or runtime.workers, or" in line
-    assert len(list((tmp_path / "set" / "workspace/artifacts/translate").rglob("receipts/*.json"))) > 1
+    assert 1 not in numbers(path)["document"] >= {0, 2, 3}
+    told = "translate sample/nl/document: unit 1 killed its workers and is set aside; the next run tries"
+    assert told in beirnl("status", path).stdout
+    written = (path.parent / "workspace/reports/test/report.md").read_text()
+    assert told in written and told in done.stdout
+    english = [record for record in expected if record["language"] == "en"]
+    assert english and records(path) == english
+    beirnl("run", path)
+    assert records(path) == expected
+    assert told not in beirnl("status", path).stdout
+
+
+def test_units_in_flight_with_one_that_kills_its_worker_are_done(tmp_path):
+    with FaultServer(answer=in_dutch) as server:
+        api = f'[translation.server]\nbase_url = "{server.url}/v1"\napi_key_env = ""\nin_flight = 8\n'
+        text = dataset(ROOT / "beirnl" / "sample", "sample", shard_documents=4)
+        text += '[translation]\nto = "nl"\nengine = "openai"\nmodel = "m"\n'
+        path = experiment(tmp_path, text + "price = { input = 0, output = 0 }\nrepair = []\n" + api)
+        beirnl("run", path, "--only", "import-corpus")
+        done = beirnl("run", path, "--only", "translate", "--workers", "2", check=2, **DEATH)
+    assert (
+        "translate sample/nl/document: unit 1 has killed its worker 3 times and is set aside" in done.stderr
+    )
+    units = numbers(path)["document"]
+    assert units == set(range(max(units) + 1)) - {1} and len(units) > 10
+
+
+def in_dutch(prompt):
+    return in_order(MockLlm(LlmSpec(engine="mock")), [Request(messages=(("user", prompt),))])[0].text
 
 
 @pytest.fixture
