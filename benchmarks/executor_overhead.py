@@ -2,8 +2,8 @@
 
     python benchmarks/executor_overhead.py --units 10000
 
-In turn with bare tasks of a Ray Data actor pool of as many workers, one block each. Prints milliseconds of wall
-time per unit (medians), their ratio, and the largest memory of the driver; ``--profile`` says where it goes.
+In turn with bare tasks of a Ray Data actor pool of as many workers, one block each. Prints milliseconds of
+wall time per unit (medians), their ratio, and the driver's largest memory; ``--profile`` says where it goes.
 """
 
 import argparse
@@ -95,12 +95,10 @@ def main() -> None:
     end.set()
     executor.close()
     theirs, mine = statistics.median(times["ray"]), statistics.median(times["beirnl"])
-    print(
-        f"{given.units} empty units, {given.workers} workers, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
-    )
-    print(
-        f"beirnl {mine:.2f} ms per unit (asked: under {LIMIT_MS}), bare Ray Data {theirs:.2f}, ratio {mine / theirs:.2f}"
-    )
+    setting = f"{given.workers} workers, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
+    print(f"{given.units} empty units, {setting}")
+    print(f"beirnl {mine:.2f} ms per unit (asked: under {LIMIT_MS}), ", end="")
+    print(f"bare Ray Data {theirs:.2f}, ratio {mine / theirs:.2f}")
     print(f"largest memory of the driver {peak[0] / 1e6:.0f} MB (asked: under {LIMIT_MB})")
     if given.profile:
         pstats.Stats(profile).sort_stats("cumulative").print_stats(45)

@@ -74,11 +74,11 @@ def ranking(pipeline: Pipeline, system: str = "bm25", **which: str) -> dict[str,
     raise KeyError(system)
 
 
-def start(*arguments: object) -> subprocess.Popen:
+def start(*arguments: object, **environment: str) -> subprocess.Popen:
     """Begin the command line in a process of its own; its error stream can be read."""
     return subprocess.Popen(
         [sys.executable, "-m", "beirnl.cli", *map(str, arguments)],
-        env={**os.environ, **ENVIRONMENT},
+        env={**os.environ, **ENVIRONMENT, **environment},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         encoding="utf-8",

@@ -1,11 +1,13 @@
-"""A run as it is seen from outside: events, `status`, `report --timeline`, against receipts and the journal."""
+"""A run as it is seen from outside: events, `status`, `report --timeline`, against receipts and journal."""
 
 import json
 import re
+import time
 
 import pytest
-from running import BM25, beirnl, dataset, experiment, start
+from running import BM25, dataset, experiment, run, start
 from support import ROOT
+from translating import command
 
 from beirnl.config import load_experiment
 from beirnl.pipeline import Pipeline
@@ -24,7 +26,7 @@ def write(folder, shard_documents=8):
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
     path = write(tmp_path_factory.mktemp("done"))
-    beirnl("run", path)
+    run(path)
     return path
 
 
@@ -67,20 +69,20 @@ def test_status_adds_up_to_receipts_and_journal(done):
 
 
 def test_status_says_it(done):
-    shown = beirnl("status", done).stdout
+    shown = command("status", done).out
     assert re.search(r"^stage +done +running +pending +failed +rows/s +tokens/s +left", shown)
     assert re.search(r"^translate +9/9 +88 +[\d,]+ +[\d.]+ kB +[\d.]+ USD$", shown, re.MULTILINE)
     assert "artifacts are done\nnot running\nanswers in the journal: " in shown
-    watched = beirnl("status", done, "--watch", "--artifacts").stdout  # ends, as nothing runs
+    watched = command("status", done, "--watch", "--artifacts").out  # ends, as nothing runs
     assert watched.endswith(shown) and len(watched.splitlines()) > len(shown.splitlines()) + 15
 
 
 def test_the_timeline_adds_up(done):
-    shown = beirnl("report", done, "--timeline").stdout
+    shown = command("report", done, "--timeline").out
     page = done.parent / "workspace" / "reports" / "test" / "timeline.html"
     assert f"timeline: {page}" in shown and "Where the time went" in shown and "█" in shown
     assert page.read_text().count("<svg") == 1
-    (table,) = json.loads(beirnl("report", done, "--timeline", "--format", "json").stdout)
+    (table,) = json.loads(command("report", done, "--timeline", "--format", "json").out)
     assert "translate" in json.dumps(table)
     last = events(done)[-1]
     assert last.event == "run-ended" and last.error == ""
@@ -88,25 +90,26 @@ def test_the_timeline_adds_up(done):
 
 def test_without_a_run_there_is_no_timeline(tmp_path):
     path = write(tmp_path)
-    said = beirnl("report", path, "--timeline", check=2).stderr
+    said = command("report", path, "--timeline").err
     assert "test.events.jsonl: no run has left events; run the experiment first" in said
-    shown = beirnl("status", path).stdout
-    assert re.search(r"^translate +waiting$", shown, re.MULTILINE) and "0 of " in shown
+    shown = command("status", path).out
+    assert re.search(r"^translate +waiting *$", shown, re.MULTILINE) and "0 of " in shown
 
 
 def test_a_run_that_goes_on_is_seen(tmp_path):
     path = write(tmp_path, shard_documents=4)
-    run = start("run", path, BEIRNL_MOCK_DELAY="0.5")
+    driver = start("run", path, BEIRNL_MOCK_DELAY="0.5")
     try:
-        assert any("translate" in line and "17 units" in line for line in run.stderr)
+        assert any("translate" in line and "17 units" in line for line in driver.stderr)
         workspace = tmp_path / "workspace"
-        while not list(workspace.glob("artifacts/translate/*/*/*/receipts/*.json")):
-            assert run.poll() is None
+        while not list(workspace.glob("artifacts/translate/**/receipts/*.json")):
+            assert driver.poll() is None
+            time.sleep(0.05)
         pipeline = Pipeline.of(load_experiment(path))
         found = {standing.stage: standing for standing in standings(pipeline, pipeline.plan())}
     finally:
-        run.kill()
-        run.communicate(timeout=60)
+        driver.kill()
+        driver.communicate(timeout=60)
     translate = found["translate"]
     assert translate.state == "running" and found["check"].state == "waiting"
     assert 1 <= translate.tally.done < translate.tally.units and translate.live.row_rate > 0

@@ -1,6 +1,7 @@
 """The time axis of several runs, and where the time of a stage went, against what was laid out by hand."""
 
 import random
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -76,7 +77,7 @@ SPANS = st.lists(
 @given(SPANS)
 def test_merged_intervals_cover_what_was_covered(spans):
     found = merged(spans)
-    assert all(a[1] < b[0] for a, b in zip(found, found[1:], strict=False))
+    assert all(a[1] < b[0] for a, b in pairwise(found))
     inside = {tick for tick in range(70) if any(a <= tick < b for a, b in spans)}
     assert {tick for tick in range(70) if any(a <= tick < b for a, b in found)} == inside
     assert sum(b - a for a, b in found) == len(inside)
@@ -89,7 +90,7 @@ def test_lanes_are_as_many_as_workers_at_the_same_time(workers):
         span for spans in workers for span in spans
     )
     for lane in found:
-        assert all(a[1] <= b[0] for a, b in zip(lane, lane[1:], strict=False))
+        assert all(a[1] <= b[0] for a, b in pairwise(lane))
     hulls = [(spans[0][0], spans[-1][1]) for spans in workers if spans]
     most = max((sum(a <= at < b or a == at for a, b in hulls) for at in range(70)), default=0)
     assert len(found) <= most

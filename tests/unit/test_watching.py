@@ -1,4 +1,4 @@
-"""What is told of a stage while it is made: units, deaths by the markers that are left, money by the journal."""
+"""What is told of a stage while it is made: units, deaths by the markers they leave, money by the journal."""
 
 import itertools
 

@@ -1,0 +1,69 @@
+"""Units on Ray are seen on the Prometheus endpoint of their node, under the names that the README documents."""
+
+import re
+import time
+import urllib.request
+
+import pytest
+from running import BM25, dataset, experiment
+from support import ROOT
+
+from beirnl.config import load_experiment
+from beirnl.executors.metrics import METRICS
+from beirnl.pipeline import Pipeline
+from beirnl.store.events import read_events
+
+
+@pytest.fixture
+def prompt(monkeypatch):
+    """Processes tell their metrics often."""
+    monkeypatch.setenv("RAY_metrics_report_interval_ms", "500")
+
+
+def exposed(node):
+    """Samples of the project on a node's endpoint: value by name and labels."""
+    url = f"http://{node['NodeManagerAddress']}:{node['MetricsExportPort']}/metrics"
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        lines = answer.read().decode().splitlines()
+    samples = (re.fullmatch(r"ray_(beirnl_\w+)\{(.*)\} (\S+)", line) for line in lines)
+    return [
+        (found[1], dict(re.findall(r'(\w+)="(.*?)"', found[2])), float(found[3])) for found in samples if found
+    ]
+
+
+def total(samples, name, **labels):
+    """Sum over the workers, or None where there is no such sample."""
+    values = [value for at, has, value in samples if at == name and labels.items() <= has.items()]
+    return sum(values) if values else None
+
+
+def test_what_a_run_does_is_on_the_endpoint(prompt, tmp_path):
+    import ray
+
+    from beirnl.executors.cluster import RayExecutor
+
+    sample = dataset(ROOT / "beirnl" / "sample", "sample", shard_documents=8)
+    pricey = '[translation]\nto = "nl"\nengine = "mock"\nprice = { input = 100, output = 200 }\n'
+    path = experiment(tmp_path, sample + pricey + BM25 + "[runtime]\nworkers = 2\n")
+    pipeline = Pipeline.of(load_experiment(path))
+    executor = RayExecutor(pipeline.experiment.runtime, None)
+    seen = []
+    try:
+        (node,) = ray.nodes()
+        pipeline.run(executor, nodes=pipeline.wanted("translate"))
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            seen += exposed(node)
+            if total(seen, "beirnl_units_total", stage="translate"):
+                break
+            time.sleep(0.3)
+    finally:
+        executor.close()
+    print(sorted({name for name, _, _ in seen}))
+    events = list(read_events(tmp_path / "workspace" / "experiments" / "test.events.jsonl"))
+    units = [event for event in events if event.event == "unit-done" and event.stage == "translate"]
+    assert len({event.node for event in units}) == 1 and node["NodeID"].startswith(units[0].node)
+    assert total(seen, "beirnl_units_total", stage="translate", outcome="done") == len(units) > 1
+    assert total(seen, "beirnl_rows_total", stage="translate") == sum(event.rows for event in units)
+    assert set(METRICS) >= {re.sub("_(bucket|count|sum)$", "", name) for name, _, _ in seen}
+    assert total(seen, "beirnl_stage_units", stage="translate", state="pending") == 0
