@@ -1,6 +1,7 @@
 """Stages that ask: questions about documents, and answers to them."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -183,7 +184,7 @@ def _by_question(prompts: pa.Table, questions: pa.Table) -> list[pa.Table]:
     shard = np.array([places[name] for name in prompts["question_id"].to_pylist()], np.int64)
     order = np.argsort(shard, kind="stable")
     bounds = np.searchsorted(shard[order], np.arange(shards + 1))
-    return [prompts.take(order[begin:end]) for begin, end in zip(bounds, bounds[1:], strict=False)]
+    return [prompts.take(order[begin:end]) for begin, end in pairwise(bounds)]
 
 
 def _texts(passages: Artifact, run: pa.Table) -> dict[str, str]:
