@@ -175,6 +175,7 @@ def run_nodes(pipeline: "Pipeline", address: str | None, nodes: "Sequence[Node]"
     """Make nodes on this machine or on a cluster, if any of them is not done."""
     from beirnl.spending import Spending
 
+    _reopen(pipeline, nodes)
     left = [status.node for status in pipeline.plan(nodes) if status.state != "done"]
     if not left:
         pipeline.progress.say("everything is done already")
@@ -187,6 +188,23 @@ def run_nodes(pipeline: "Pipeline", address: str | None, nodes: "Sequence[Node]"
         pipeline.run(executor, nodes=nodes)
     finally:
         executor.close()
+
+
+def _reopen(pipeline: "Pipeline", nodes: "Sequence[Node]") -> None:
+    """Take back units that ended without all that they asked for: what was answered is in the journal."""
+    from beirnl.stages import STAGES
+    from beirnl.store.lease import Lease
+
+    for node in nodes:
+        artifact, name = node.artifact(pipeline.workspace), STAGES[node.stage].retried
+        if not name or artifact.find_manifest() is None:
+            continue
+        failed = {receipt.unit: receipt.counts.get(name, 0) for receipt in artifact.receipts()}
+        units = [unit for unit, number in failed.items() if number]
+        if units:
+            pipeline.progress.say(f"{node.stage} {node.label}: {sum(failed.values()):,} failed; asked again")
+            with Lease(pipeline.workspace.lease_path, pipeline.progress.say):
+                artifact.reopen(units)
 
 
 def _check_keys(nodes: "Sequence[Node]") -> None:

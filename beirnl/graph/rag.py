@@ -142,7 +142,8 @@ def _questions(
     spec = OwnQuestionsSpec()
     if config.file:
         file = _file(experiment, config.file)
-        spec = OwnQuestionsSpec(sha256=digests.sha256(file), options=config.options, file=file)
+        options = None if config.options == "any" else config.options
+        spec = OwnQuestionsSpec(sha256=digests.sha256(file), options=options, file=file)
     if generated:
         inputs["generated"] = generated
     return graph.add(Node("questions", "documents", spec, inputs))

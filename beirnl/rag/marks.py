@@ -124,7 +124,7 @@ def _refuse(wrong: pl.DataFrame, what: str) -> None:
 
 
 def marks(questions: pl.DataFrame, replies: pl.DataFrame) -> Marks:
-    """Values of all questions; one that lacks a rotation which others have is missing.
+    """Values of all questions; one that lacks a rotation which others of as many options have is missing.
 
     Args:
         questions: as :data:`.tables.QUESTIONS`.
@@ -133,15 +133,16 @@ def marks(questions: pl.DataFrame, replies: pl.DataFrame) -> Marks:
     Raises:
         DataError: as :func:`marked`.
     """
-    whole = replies["permutation"].n_unique()
-    groups = marked(questions, replies).group_by("question_id", *_KEY, maintain_order=True)
-    values = groups.agg(pl.col("right").mean(), pl.len().alias("rotations"))
+    whole = pl.col("permutation").n_unique().over("options")
+    known = marked(questions, replies).with_columns(whole=whole)
+    groups = known.group_by("question_id", *_KEY, maintain_order=True)
+    values = groups.agg(pl.col("right").mean(), pl.len().alias("rotations"), pl.col("whole").first())
     setups = sorted(dict.fromkeys(Setup(*row) for row in values.select(_KEY).iter_rows()), key=lambda s: s.k)
     rows = {name: at for at, name in enumerate(questions["id"])}
     columns = {setup: at for at, setup in enumerate(setups)}
     matrix = np.full((len(rows), len(columns)), np.nan)
-    for question, *setup, right, rotations in values.iter_rows():
-        if rotations == whole:
+    for question, *setup, right, rotations, wanted in values.iter_rows():
+        if rotations == wanted:
             matrix[rows[question], columns[Setup(*setup)]] = right
     return Marks(list(rows), documents(questions), setups, matrix)
 
@@ -203,18 +204,18 @@ def accuracies(marks: Marks, settings: Resampling) -> dict[Setup, Estimate]:
 
 
 def answerable(marks: Marks, llms: Collection[str] | None = None) -> np.ndarray:
-    """Which questions most LLMs answer rightly without any passage (k = 0).
+    """Which questions most LLMs answer rightly without any passage (k = 0): they tell nothing of retrieval.
 
-    An LLM does if it is right under more than half of the rotations; most are more than half of the LLMs.
+    An LLM does if it is right under more than half of the rotations; most are more than half of the LLMs
+    whose answers are known. Invalid answers are not right.
 
     Args:
         marks: of all setups.
         llms: which count; all by default.
 
     Returns:
-        Shape (questions,), bool; all false where nobody was asked at k = 0.
+        Shape (questions,), bool; false where nobody was asked at k = 0.
     """
     bare = [setup for setup in marks.setups if setup.k == 0 and (llms is None or setup.llm in llms)]
-    if not bare:
-        return np.zeros(len(marks.questions), bool)
-    return np.asarray((marks.of(bare) > 0.5).mean(axis=1) > 0.5)
+    values = marks.of(bare)
+    return np.asarray(2 * (values > 0.5).sum(axis=1) > (~np.isnan(values)).sum(axis=1))

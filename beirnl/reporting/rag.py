@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from itertools import compress
 
 import polars as pl
 import pyarrow as pa
@@ -12,9 +13,8 @@ from beirnl.evaluation.uncertainty import Resampling
 from beirnl.graph import Answering, Node
 from beirnl.pipeline import Pipeline
 from beirnl.rag import question_views, result_page
-from beirnl.rag.questions import closed_book
+from beirnl.rag.marks import answerable, marks
 from beirnl.rag.result import Result, result
-from beirnl.rag.tables import QUESTIONS
 from beirnl.stages.questions import contexts_of, questions_of
 from beirnl.store.artifacts import Artifact
 
@@ -76,9 +76,8 @@ class _Gathered:
         rag = self._pipeline.experiment.rag
         if rag is None or rag.questions.answerable == "keep":
             return []
-        tables = questions.to_arrow().cast(QUESTIONS), replies.to_arrow()
-        told = closed_book(*tables).filter(pl.col("answerable").fill_null(False))
-        found = told["question_id"].to_list()
+        values = marks(questions, replies)
+        found = list(compress(values.questions, answerable(values)))
         return found if len(found) < len(questions) else []  # nothing could be compared without them
 
     def _result(self, questions: pl.DataFrame, replies: pl.DataFrame) -> Result:

@@ -175,6 +175,7 @@ class Stage:
         memory: settings by which a worker takes less memory, the most effective one first.
         check: refuses inputs whose numbers of rows show already that they are too large; from the spec, the
             inputs (made or not) and the label.
+        retried: a count of receipts: units that have any are made again by the next run.
         least_bytes: what it will write at least, from the spec and the rows that go in; None if not known.
     """
 
@@ -193,6 +194,7 @@ class Stage:
     gpu: Callable[[Any], bool] = never
     memory: tuple[str, ...] = ()
     check: Callable[[Any, Inputs, str], None] | None = None
+    retried: str = ""
     least_bytes: Callable[[Any, int], float | None] | None = None
 
     def pool_key(self, task: Task) -> str:

@@ -1,8 +1,9 @@
 """Stages that make passages: read a folder of documents, describe the readers, cut."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 from pydantic import Field
@@ -13,12 +14,15 @@ from beirnl.rag.readers import READERS, ReaderSpec, describe, reader_of
 from beirnl.rag.tables import DOCUMENTS, PASSAGES
 from beirnl.schema import CORPUS
 from beirnl.specs import Spec
-from beirnl.stages.base import Unit
+from beirnl.stages.base import Task, Unit
+from beirnl.store.keys import digest, spec_fields
 
 SHARD_DOCUMENTS, SHARD_CHARACTERS = 500, 8_000_000
 #: Passages as documents of a corpus: what searches and encoders read. ``row`` ascends over all shards.
 PASSAGE_ROWS = pa.schema([*CORPUS, *(PASSAGES.field(name) for name in ("doc_id", "start", "end", "tokens"))])
 _ROWS_OF_SHARD = 1 << 32
+
+T = TypeVar("T")
 
 
 class DocumentsSpec(Spec):
@@ -88,14 +92,27 @@ def describe_reader(unit: Unit) -> None:
     unit.out.write(describe(spec), READERS)
 
 
+def _readers(inputs: Mapping[str, T]) -> list[T]:
+    return [one for name, one in inputs.items() if name.startswith("reader-")]
+
+
+def cut_pool(spec: Spec, inputs: Mapping[str, str]) -> str:
+    """Workers keep the tokenizers of one set of readers, which take longer to load than a shard to cut."""
+    return digest([spec_fields(spec), *_readers(inputs)])
+
+
+def load_cut(task: Task) -> Cut:
+    """The readers among the inputs, and how documents are cut for them."""
+    spec = task.spec
+    assert isinstance(spec, PassagesSpec)
+    rows = chain.from_iterable(found.table().to_pylist() for found in _readers(task.inputs))
+    return Cut([reader_of(row, spec.size) for row in rows], spec.overlap, spec.sentences)
+
+
 def cut_passages(unit: Unit) -> None:
     """The passages of a shard of documents, within the windows of all readers among the inputs."""
-    spec = unit.task.spec
-    assert isinstance(spec, PassagesSpec)
-    rows = [a.table().to_pylist() for name, a in unit.inputs.items() if name.startswith("reader-")]
-    readers = [reader_of(row, spec.size) for row in chain.from_iterable(rows)]
     documents = unit.inputs["rows"].read(unit.number)
-    made = passages(documents, Cut(readers, spec.overlap, spec.sentences))
+    made = passages(documents, unit.resource)
     unit.out.rows_in = documents.num_rows
     unit.out.write(_as_corpus(made, unit.number), PASSAGE_ROWS)
 

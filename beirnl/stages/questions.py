@@ -1,13 +1,16 @@
 """Stages that ask: questions about documents, and answers to them."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
+from beirnl.datasets.importing import shard_count, shard_of, text_digest
 from beirnl.errors import DataError
 from beirnl.rag.answers import (
     ANSWERED,
@@ -18,6 +21,7 @@ from beirnl.rag.answers import (
     replies_table,
     requests_for,
 )
+from beirnl.rag.answers.prompts import texts_by_id
 from beirnl.rag.questions import ATTEMPTS, generate, read_questions
 from beirnl.rag.tables import QUESTIONS, REPLIES
 from beirnl.schema import QUERIES
@@ -33,7 +37,7 @@ if TYPE_CHECKING:
     from beirnl.llm.asking import Asker
     from beirnl.specs import LlmSpec
 
-PROMPTS_PER_UNIT = 500
+PROMPTS_PER_UNIT = 500  # about
 #: Questions as queries, which searches and encoders read; ``text`` is the question.
 QUESTION_ROWS = pa.schema([*QUERIES, *(field for field in QUESTIONS if field.name != "id")])
 #: Passages in prompts, by the system that found them.
@@ -45,12 +49,12 @@ class OwnQuestionsSpec(Spec):
 
     Attributes:
         sha256: of the file.
-        options: of each question.
+        options: of each question; None: each as many as it has.
         file: where it is.
     """
 
     sha256: str = ""
-    options: int = 4
+    options: int | None = 4
     file: Path | None = Field(default=None, exclude=True)
 
 
@@ -161,14 +165,26 @@ def plan_answers(unit: Unit) -> None:
     unit.out.rows_in = questions.num_rows
     for name, number in (("naive", plan.naive), ("distinct", plan.distinct), ("cut", plan.cut)):
         unit.out.count(f"requests, {name}" if name != "cut" else "prompts without all passages", number)
-    slices = [
-        plan.prompts.slice(begin, PROMPTS_PER_UNIT) for begin in range(0, plan.distinct, PROMPTS_PER_UNIT)
-    ]
+    slices = _by_question(plan.prompts, questions)
     for prompts in slices:
         unit.out.write(prompts, PROMPTS)
     for prompts in slices:
         unit.out.write(_contexts(prompts, texts), CONTEXTS)
     unit.out.write(plan.references, REFERENCES)
+
+
+def _by_question(prompts: pa.Table, questions: pa.Table) -> list[pa.Table]:
+    """Slices of prompts by the leading bits of the digests of their questions: whatever systems and values of
+    k there are, a slice finds its answers where an earlier run has put them in the journal."""
+    shards = shard_count(prompts.num_rows, PROMPTS_PER_UNIT)
+    places = {
+        name: shard_of(text_digest(question, "\n".join(options)), shards)
+        for name, (question, options) in texts_by_id(questions).items()
+    }
+    shard = np.array([places[name] for name in prompts["question_id"].to_pylist()], np.int64)
+    order = np.argsort(shard, kind="stable")
+    bounds = np.searchsorted(shard[order], np.arange(shards + 1))
+    return [prompts.take(order[begin:end]) for begin, end in pairwise(bounds)]
 
 
 def _texts(passages: Artifact, run: pa.Table) -> dict[str, str]:

@@ -206,6 +206,12 @@ class Artifact:
             raise StoreError("has not been reduced", where=self.directory)
         return self.path(reduced.parts[0])
 
+    def reopen(self, units: Sequence[int]) -> None:
+        """Take back the end of the artifact, and what some of its units have committed."""
+        names = ["manifest.json", *(f"receipts/{receipt_name(unit)}" for unit in (REDUCE, *units))]
+        for name in names:  # in this order: at any moment it is one that a run goes on with
+            (self.directory / name).unlink(missing_ok=True)
+
     def unit_paths(self) -> list[Path]:
         """Paths of the first part of every committed unit, verified, before the manifest: for a reduction."""
         return [self.path(receipt.parts[0]) for receipt in self.receipts()]

@@ -6,9 +6,14 @@ from collections import Counter
 from functools import cache
 
 import pyarrow as pa
+import pytest
+from exam_questions import READER, Setup, differences, exam_questions, recounted, usable, write_exams
+from running import run as run_experiment
+from running import system
 from support import shared
 
 from beirnl import registry
+from beirnl.errors import DataError
 from beirnl.llm.answer_key import AnswerKeyLlm, write_key
 from beirnl.llm.protocol import in_order
 from beirnl.rag.answers import answered_table, plan_prompts, replies_table, requests_for
@@ -23,8 +28,7 @@ CROATIAN = re.compile(r"(K[oa]j|Kak|Što |U (kojemu|čemu)|Između|Pozorno)")  #
 
 @cache
 def exams() -> list[dict]:
-    lines = shared("exams_it", "exams_it.questions.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines]
+    return exam_questions(shared("exams_it"))
 
 
 @cache
@@ -88,6 +92,41 @@ def test_the_reader_is_right_on_just_the_questions_whose_answer_it_is_shown(tmp_
         assert (reply["answer"] == row["answer"]) == known
         right[reply["system"], reply["k"]] += known
     assert right["own", 5] > right["own", 1] > 0 and right["own", 5] > right["other", 5] and right["", 0] == 0
+
+
+def test_accuracies_are_the_recall_of_the_answer_and_an_encoder_never_differs_from_itself(tmp_path):
+    """Through the pipeline, on the first questions and their paragraphs; counts and tests are scipy's."""
+    twins = ("USE", "USE-again")
+    tables = system("bm25", "BM25") + "".join(
+        system("dense", name, model="use-multilingual-v3") for name in twins
+    )
+    pipeline = run_experiment(write_exams(tmp_path, shared("exams_it"), tables, 60, 5))
+    assert list(differences(pipeline, tmp_path, twins)) == []
+    right = {setup: sum(marks) for setup, marks in recounted(pipeline, tmp_path).items()}
+    assert 60 > right[Setup("BM25", 10)] > right[Setup("BM25", 1)] > 9
+    assert right[Setup("BM25", 5)] != right[Setup("USE", 5)] and right[Setup("", 0)] == 0
+    answering = pipeline.graph.answering
+    (receipt,) = answering.plans[READER].artifact(pipeline.workspace).receipts()
+    assert receipt.counts["requests, naive"] == 60 * 3 * 7
+    assert receipt.counts["requests, distinct"] <= 60 * (1 + 2 * 6)  # twins ask the same
+
+
+def test_questions_of_the_exams_have_three_to_five_options_and_three_are_refused(tmp_path):
+    file, number = tmp_path / "exams.jsonl", Counter()
+    for row in exams():
+        one = {name: row[name] for name in ("id", "question", "options")} | {"answer_index": row["answer"]}
+        file.write_text(json.dumps(one))
+        try:
+            (read,) = read_questions(file, options=None).to_pylist()
+        except DataError as error:
+            number[error.what.partition("options")[2][-5:]] += 1
+            continue
+        assert (read["answer"], len(read["options"])) == (row["answer"], len(row["options"]))
+        number[len(read["options"])] += 1
+    assert number == {3: 136, 4: 1110, 5: 7, "equal": 3} and len(list(usable(shared("exams_it")))) == 1253
+    file.write_text(json.dumps({"question": "?", "options": list("abc"), "answer": "a"}))
+    with pytest.raises(DataError, match=r"exams\.jsonl:1: has 3 options, not 4"):
+        read_questions(file)
 
 
 def run(ranked: dict[str, list[str]]) -> pa.Table:

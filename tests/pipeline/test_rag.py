@@ -6,6 +6,7 @@ import signal
 from collections import Counter
 
 import pytest
+from rag_experiments import found, journal, rag, replies
 from running import beirnl, experiment, run, system
 from running import report as reported
 from support import ROOT
@@ -55,33 +56,6 @@ def documents(tmp_path):
     (folder / "e.srt").write_text(f"1\n00:00:01,000 --> 00:00:04,000\n{TEXTS[5]}\n")
     (folder / "broken.pdf").write_bytes(b"%PDF-1.7\nnothing more")
     return folder
-
-
-def rag(folder, answers='[[rag.answers]]\nengine = "mock"', questions='count = 6\nengine = "mock"', **more):
-    lines = "".join(f"{name} = {json.dumps(value)}\n" for name, value in more.items())
-    settings = f'documents = "{folder}"\nk = 2\nks = [0, 1, 2]\n{lines}'
-    return f"[rag]\n{settings}[rag.questions]\n{questions}\n{answers}\n"
-
-
-def replies(pipeline, llm="mock"):
-    return pipeline.graph.answering.answers[llm].artifact(pipeline.workspace).table().to_pylist()
-
-
-def journal(pipeline):
-    """Keys of all answers that were ever given."""
-    files = pipeline.workspace.journal.rglob("*.jsonl")
-    return [json.loads(line)["key"] for file in files for line in file.read_text().splitlines()]
-
-
-def found(pipeline, name):
-    """Texts of the passages that a system ranks, by question."""
-    (one,) = (s for s in pipeline.graph.answering.searched if s.system.name == name)
-    passages = one.passages.artifact(pipeline.workspace).table().to_pylist()
-    texts = {row["id"]: row["text"] for row in passages}
-    ranked = {}
-    for row in one.run.artifact(pipeline.workspace).table().to_pylist():
-        ranked.setdefault(row["query_id"], []).append(texts[row["doc_id"]])
-    return ranked
 
 
 def test_from_documents_to_a_report(tmp_path, documents, tiny_encoder):

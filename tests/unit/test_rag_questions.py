@@ -1,7 +1,6 @@
 """Questions made from documents: what is drawn, read, refused and asked again."""
 
 import json
-import random
 from collections import Counter
 
 import pyarrow as pa
@@ -13,13 +12,13 @@ from beirnl.llm.mock import MockLlm
 from beirnl.llm.protocol import Answer, in_order
 from beirnl.rag.answers import answered_table, plan_prompts, requests_for
 from beirnl.rag.prompts import read_question_prompt
-from beirnl.rag.questions import closed_book, generate
+from beirnl.rag.questions import generate
 from beirnl.rag.questions.drawing import dice, draw, window
 from beirnl.rag.questions.filters import FILTERS, Given, Seen, judge
 from beirnl.rag.questions.generating import request_for, text_budget
 from beirnl.rag.questions.phrases import refers_to_text
 from beirnl.rag.questions.reading import Draft, answer_schema, read_draft
-from beirnl.rag.tables import DOCUMENTS, QUESTIONS, REPLIES
+from beirnl.rag.tables import DOCUMENTS, QUESTIONS
 from beirnl.schema import RUN
 from beirnl.specs import AnswerSpec, LlmSpec, QuestionSpec
 
@@ -340,29 +339,6 @@ def test_long_documents_are_shown_in_part_and_another_part_at_the_next_attempt()
     generate(documents([long]), spec(count=1), Refuses(), words)
     assert len(set(shown)) == 3
     assert all(words(text) + 200 + 32 <= 1000 for text in shown)
-
-
-# Closed-book ------------------------------------------------------------------------------------------------
-
-
-def test_closed_book_questions_are_those_that_most_models_answer_without_passages():
-    names = ["all", "two", "one", "unasked", "tie"]
-    base = {"question": "?", "options": list("abcd"), "explanations": [], "doc_id": "", "origin": "user"}
-    asked = pa.Table.from_pylist([base | {"id": n, "answer": 1} for n in names], schema=QUESTIONS)
-    right = {"all": [1, 1, 1], "two": [1, 1, 0], "one": [1, -1, 0], "tie": [1, 0]}
-    rows = [
-        {"question_id": name, "llm": f"m{m}", "k": 0, "permutation": p, "answer": answer if p < 2 else 0}
-        for name, answers in right.items()
-        for m, answer in enumerate(answers)
-        for p in range(3)  # right in two of three orders is right
-    ]
-    rows.append({"question_id": "unasked", "llm": "m0", "k": 1, "permutation": 0, "answer": 1})
-    random.Random(1).shuffle(rows)
-    found = closed_book(asked, pa.Table.from_pylist(rows, schema=REPLIES)).rows()
-    assert found == [
-        ("all", 3, 3, True), ("two", 3, 2, True), ("one", 3, 1, False), ("unasked", None, None, None),
-        ("tie", 2, 1, False),
-    ]  # fmt: skip
 
 
 def test_the_schema_names_as_many_options_as_are_wanted():

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -125,9 +126,17 @@ def _text(passages: Passages, system: str, name: str) -> str:
 _Key = tuple[int, tuple[int, ...], int]  # question and options, texts of the context, rotation
 
 
+class _Shown(NamedTuple):
+    """A passage as the prompt shows it: its id, the number of what is shown, and its tokens there."""
+
+    name: str
+    number: int
+    tokens: int
+
+
 @dataclass
 class _Planner:
-    """Collects references; texts are numbered, so that equal ones are one."""
+    """Collects references; what prompts show is numbered, so that what looks alike is one."""
 
     spec: AnswerSpec
     count: Callable[[str], int]
@@ -136,31 +145,36 @@ class _Planner:
 
     def __post_init__(self) -> None:
         self._template = read_answer_prompt(self.spec.prompt, self.spec.template)
-        self._numbers: dict[object, int] = {}
+        self._numbers: dict[bytes | str, int] = {}
+        self._seen: dict[str, tuple[int, int]] = {}
         self._tokens: dict[int, int] = {}
 
     def add(
         self, question: str, text: str, options: Sequence[str], contexts: Mapping[str, list[tuple[str, str]]]
     ) -> None:
         """The prompts of one question; ``contexts`` are ids and texts of passages in order of rank."""
-        content = self._number((text, tuple(options)))
-        room = self._room(text, options)
-        for system, k, found, cut in self._contexts(contexts, room):
-            key = tuple(self._number(passage) for _, passage in found)
-            names = [name for name, _ in found]
+        bare = request_for(text, options, (), self._template, self.spec).last_text
+        content = self._number(bare)
+        shown = {
+            system: [_Shown(name, *self._look_at(passage)) for name, passage in ranked]
+            for system, ranked in contexts.items()
+        }
+        for system, k, found, cut in self._contexts(shown, self._room(bare)):
+            key = tuple(passage.number for passage in found)
+            names = [passage.name for passage in found]
             for rotation in rotations(len(options), self.spec.permutations):
                 row = {"question_id": question, "system": system, "permutation": rotation, "context": names}
                 self.prompts.setdefault((content, key, rotation), row)
                 self.references.append(((content, key, rotation), row | {"k": k, "cut": cut}))
 
     def _contexts(
-        self, contexts: Mapping[str, list[tuple[str, str]]], room: int
-    ) -> Iterator[tuple[str, int, list[tuple[str, str]], int]]:
+        self, contexts: Mapping[str, list[_Shown]], room: int
+    ) -> Iterator[tuple[str, int, list[_Shown], int]]:
         """System, k, passages, and how many were left out; k = 0 is nobody's."""
         if 0 in self.spec.ks:
             yield "", 0, [], 0
         for system, ranked in contexts.items():
-            sizes = [self._size(passage) for _, passage in ranked]
+            sizes = [passage.tokens for passage in ranked]
             for k in filter(None, self.spec.ks):
                 wanted = self._wanted(k, sizes)
                 fits = _fitting(sizes[:wanted], room)
@@ -172,19 +186,22 @@ class _Planner:
             return min(k, len(sizes))
         return _fitting(sizes, k * self.spec.tokens_per_passage)
 
-    def _number(self, thing: object) -> int:
+    def _number(self, thing: bytes | str) -> int:
         return self._numbers.setdefault(thing, len(self._numbers))
 
-    def _size(self, passage: str) -> int:
-        """Tokens of a passage in the prompt; each text is counted once."""
-        number = self._number(passage)
-        if number not in self._tokens:
-            self._tokens[number] = self.count(passage_block(self._template, 1, passage))
-        return self._tokens[number]
+    def _look_at(self, passage: str) -> tuple[int, int]:
+        """Number and tokens of a passage as the prompt shows it; each text is looked at once, and of what is
+        shown only a digest is kept."""
+        if passage not in self._seen:
+            block = passage_block(self._template, 1, passage)
+            number = self._number(blake2b(block.encode("utf-8", "surrogatepass"), digest_size=16).digest())
+            if number not in self._tokens:
+                self._tokens[number] = self.count(block)
+            self._seen[passage] = number, self._tokens[number]
+        return self._seen[passage]
 
-    def _room(self, question: str, options: Sequence[str]) -> int:
-        """Tokens that the window leaves to passages."""
-        bare = request_for(question, options, (), self._template, self.spec).last_text
+    def _room(self, bare: str) -> int:
+        """Tokens that the window leaves to passages, beside the prompt without any."""
         return self.spec.llm.max_model_len - self.spec.max_tokens - self.count(bare) - _SLACK
 
     def plan(self, naive: int) -> Plan:
