@@ -4,7 +4,7 @@ from pydantic import BaseModel, Field
 
 
 class Hit(BaseModel):
-    """A document that was found; ``relevance`` is its judgement for a query of the dataset, where there is one."""
+    """A document that was found; ``relevance`` is its judgement, where there is one."""
 
     rank: int
     id: str

@@ -35,7 +35,7 @@ class ModelServer:
         self.answer.set_max_batch_size(batch)
         self.answer.set_batch_wait_timeout_s(wait)
 
-    @serve.batch
+    @serve.batch  # type: ignore[untyped-decorator]
     async def answer(self, items: list[Any]) -> list[Any]:
         """Answers for what several requests have asked."""
         return await asyncio.to_thread(self._batch, items)

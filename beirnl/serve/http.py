@@ -182,7 +182,10 @@ def _add_states(app: FastAPI, service: Service, admission: _Admission) -> None:
         """Whether this process lives."""
         return _json(State(status="ok"))
 
-    @app.get("/ready", responses={**_documented(State, 422, 500), 503: {"model": State}})
+    states = _documented(State, 422, 500)
+    states[503] = {"model": State, "description": "Some models do not answer yet."}
+
+    @app.get("/ready", responses=states)
     async def ready(given: Annotated[_Nothing, Query()]) -> Response:
         """Whether every index is open and every model answers; else 503, and which do not."""
         state = await service.ready()

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +13,7 @@ import numpy as np
 from beirnl.config import Runtime
 from beirnl.retrieval.late import LateSpec
 from beirnl.specs import EncoderSpec, RerankerSpec
+from beirnl.store.journal import Entry, Journal
 from beirnl.store.keys import digest, spec_fields
 
 #: Takes what was asked by several requests and gives an answer for each.
@@ -65,10 +66,26 @@ def load(model: Model, runtime: Runtime) -> Batch:
 
 
 def _encoder(spec: Any, runtime: Runtime) -> Batch:
+    from beirnl.retrieval.api_encoder import ApiEncoder, JournalledEncoder
     from beirnl.stages.dense import encoder_of
 
-    encoder = encoder_of(spec, runtime)
+    loaded: Any = encoder_of(spec, runtime)
+    encoder = JournalledEncoder(loaded, _NoJournal()) if isinstance(loaded, ApiEncoder) else loaded
     return lambda texts: list(encoder.encode(texts, "query").vectors)
+
+
+class _NoJournal(Journal):
+    """Keeps nothing: what people ask is not written down."""
+
+    def __init__(self) -> None:
+        pass
+
+    def known(self, keys: Container[str]) -> dict[str, Entry]:
+        """Nothing."""
+        return {}
+
+    def append(self, entry: Entry) -> None:
+        """Forget."""
 
 
 def _token_encoder(spec: Any, runtime: Runtime) -> Batch:

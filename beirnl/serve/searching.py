@@ -109,10 +109,13 @@ def models_of(pipeline: Pipeline) -> list[Model]:
 
 def _asked(run: Node) -> Model | None:
     """The model that made this run itself, of which queries are asked; None: there is none."""
+    spec: Any = run.spec
     if run.stage == "rerank":
-        return Model("reranker", run.spec.reranker)
-    role = _ENCODERS.get(run.stage)
-    return Model(role, run.inputs["queries"].spec.encoder) if role else None
+        return Model("reranker", spec.reranker)
+    if run.stage not in _ENCODERS:
+        return None
+    embed: Any = run.inputs["queries"].spec
+    return Model(_ENCODERS[run.stage], embed.encoder)
 
 
 class _Base:
