@@ -32,7 +32,8 @@ def pipeline(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def asked(pipeline):
-    return client(service(pipeline))
+    with client(service(pipeline)) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")
@@ -277,13 +278,20 @@ def _is_number(text):
         return False
 
 
-@settings(max_examples=500)
-@given(st.lists(st.sampled_from(sorted(_WRONG)), min_size=1, unique=True), st.data())
-def test_500_malformed_questions_are_refused(asked, names, data):
-    wrong = {name: data.draw(_WRONG[name], label=name) for name in names}
-    answer = asked.get("/search", params={**QUESTION, **wrong})
-    assert 400 <= answer.status_code < 500, (wrong, answer.text)
-    assert answer.json()["detail"]
+HOW_MANY = pytest.mark.parametrize("number", [100, pytest.param(500, marks=pytest.mark.slow)])
+
+
+@HOW_MANY
+def test_malformed_questions_are_refused(asked, number):
+    @settings(max_examples=number)
+    @given(st.lists(st.sampled_from(sorted(_WRONG)), min_size=1, unique=True), st.data())
+    def ask(names, data):
+        wrong = {name: data.draw(_WRONG[name], label=name) for name in names}
+        answer = asked.get("/search", params={**QUESTION, **wrong})
+        assert 400 <= answer.status_code < 500, (wrong, answer.text)
+        assert answer.json()["detail"]
+
+    ask()
 
 
 @settings(max_examples=100)
@@ -296,7 +304,8 @@ def test_whatever_is_asked_the_service_does_not_fail(asked, path, parameters):
     assert answer.status_code in {200, 404, 422}, (path, parameters, answer.text)
 
 
-def test_requests_from_the_openapi_document_are_answered_as_it_says(asked):
+@HOW_MANY
+def test_requests_from_the_openapi_document_are_answered_as_it_says(asked, number):
     schemathesis = pytest.importorskip("schemathesis", reason="in requirements/dev-py311.lock")
     scheme = schemathesis.openapi.from_asgi("/openapi.json", asked.app)
     checks = [
@@ -311,7 +320,7 @@ def test_requests_from_the_openapi_document_are_answered_as_it_says(asked):
     strategy = st.one_of(one.as_strategy(generation_mode=mode) for one in operations for mode in modes)
     count = 0
 
-    @settings(max_examples=500, suppress_health_check=list(HealthCheck), database=None)
+    @settings(max_examples=number, suppress_health_check=list(HealthCheck), database=None)
     @given(strategy)
     def ask(case):
         nonlocal count
@@ -319,7 +328,7 @@ def test_requests_from_the_openapi_document_are_answered_as_it_says(asked):
         case.call_and_validate(checks=checks)
 
     ask()
-    assert len(operations) == 6 and count >= 500
+    assert len(operations) == 6 and count >= number
 
 
 # load and failures ------------------------------------------------------------------------------------------
