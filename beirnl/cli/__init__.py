@@ -12,7 +12,20 @@ import typer
 from beirnl import __version__
 
 # Commands join the application when their modules are imported.
-from beirnl.cli import audit, datasets, evaluate, models, publish, quality, rag, run, show, status, translate  # noqa: F401
+from beirnl.cli import (  # noqa: F401
+    audit,
+    datasets,
+    evaluate,
+    models,
+    publish,
+    quality,
+    rag,
+    run,
+    serve,
+    show,
+    status,
+    translate,
+)
 from beirnl.cli.app import app
 from beirnl.errors import BeirnlError
 from beirnl.store.files import disk_error

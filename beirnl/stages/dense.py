@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import pyarrow as pa
 
+from beirnl.config import Runtime
 from beirnl.registry import find_model
 from beirnl.retrieval.topk import id_ranks, merge_each, own_ranks
 from beirnl.retrieval.vectors import VectorFiles, is_compressible, vector_columns, vectors_of
@@ -16,7 +17,8 @@ from beirnl.stages.searching import SearchSpec
 from beirnl.store.keys import digest, spec_fields
 
 if TYPE_CHECKING:
-    from beirnl.retrieval.encoders import Encoded
+    from beirnl.retrieval.api_encoder import ApiEncoder
+    from beirnl.retrieval.encoders import Encoded, Encoder
 
 SHARDS_PER_SEARCH = 64  # shards of vectors in one unit of exact search
 _BYTES = {"float32": 4.0, "float16": 2.0, "int8": 1.0}
@@ -63,12 +65,16 @@ def stated_dimension(encoder: EncoderSpec) -> int | None:
     return encoder.dimensions or (entry.dimension if entry else None)
 
 
+def stored_as(spec: EmbedSpec) -> str:
+    """The number format of stored vectors; int8 is for documents, since queries are few."""
+    return "float32" if spec.kind == "query" and spec.encoder.vectors == "int8" else spec.encoder.vectors
+
+
 def embedded_bytes(spec: EmbedSpec, rows: int) -> float | None:
     """What the vectors of so many texts take; None where nothing tells their dimension beforehand."""
     encoder = spec.encoder
-    number = _BYTES["float32" if spec.kind == "query" and encoder.vectors == "int8" else encoder.vectors]
     dimension = stated_dimension(encoder)
-    return rows * dimension * number if dimension else None
+    return rows * dimension * _BYTES[stored_as(spec)] if dimension else None
 
 
 def journalled_bytes(spec: EmbedSpec, rows: int) -> float:
@@ -77,11 +83,15 @@ def journalled_bytes(spec: EmbedSpec, rows: int) -> float:
 
 
 def load_embedder(task: Task) -> object:
-    """The encoder of an embedding: loaded, or reached over the network."""
+    """The encoder of an embedding."""
+    assert isinstance(task.spec, EmbedSpec)
+    return encoder_of(task.spec.encoder, task.runtime)
+
+
+def encoder_of(encoder: EncoderSpec, runtime: Runtime) -> "Encoder | ApiEncoder":
+    """An encoder: loaded, or reached over the network."""
     from beirnl.retrieval.encoders import load_encoder
 
-    assert isinstance(task.spec, EmbedSpec)
-    encoder, runtime = task.spec.encoder, task.runtime
     if encoder.is_remote:
         from beirnl.retrieval.api_encoder import ApiEncoder
 
@@ -101,8 +111,7 @@ def embed(unit: Unit) -> None:
     encoded = _asked(unit, spec, texts) if spec.encoder.is_remote else unit.resource.encode(texts, spec.kind)
     unit.out.rows_in = rows.num_rows
     unit.out.count("truncated", encoded.truncated)
-    # Queries are few: int8 is for documents.
-    dtype = "float32" if spec.kind == "query" and spec.encoder.vectors == "int8" else spec.encoder.vectors
+    dtype = stored_as(spec)
     columns = vector_columns(encoded.vectors, dtype)
     table = pa.table({"row": rows["row"], "id": rows["id"], **columns})
     unit.out.write(table, embeddings(encoded.vectors.shape[1], dtype), compress=is_compressible(dtype))

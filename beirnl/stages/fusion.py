@@ -1,5 +1,9 @@
 """Fusion of what several systems found."""
 
+from collections.abc import Sequence
+
+import pyarrow as pa
+
 from beirnl.retrieval.fusion import Method
 from beirnl.schema import RUN
 from beirnl.stages.base import Unit
@@ -16,18 +20,22 @@ class FuseSpec(SearchSpec):
 
 def fuse(unit: Unit) -> None:
     """Fuse the runs of one dataset."""
-    from beirnl.retrieval import fusion
-
     spec = unit.task.spec
     assert isinstance(spec, FuseSpec)
     runs = [unit.inputs[f"run-{number}"].table() for number in range(len(unit.inputs))]
-    fused = fusion.fuse(
+    unit.out.rows_in = sum(run.num_rows for run in runs)
+    unit.out.write(fused(spec, runs, remove_self=spec.remove_self_matches), RUN)
+
+
+def fused(spec: FuseSpec, runs: Sequence[pa.Table], *, remove_self: bool) -> pa.Table:
+    """Fuse runs as a spec says."""
+    from beirnl.retrieval import fusion
+
+    return fusion.fuse(
         runs,
         spec.depth,
         method=spec.method,
         weights=spec.weights,
         k=spec.k,
-        remove_self=spec.remove_self_matches,
+        remove_self=remove_self,
     )
-    unit.out.rows_in = sum(run.num_rows for run in runs)
-    unit.out.write(fused, RUN)

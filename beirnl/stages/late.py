@@ -102,7 +102,7 @@ def _column(texts: TokenVectors, kind: pa.ListType) -> pa.ListArray:
     return pa.ListArray.from_arrays(texts.offsets.astype(np.int32), vectors, type=kind)
 
 
-def _read(artifact: Artifact, numbers: range) -> Iterator[tuple[list[str], TokenVectors]]:
+def read_tokens(artifact: Artifact, numbers: range) -> Iterator[tuple[list[str], TokenVectors]]:
     """Identifiers and float32 vectors of what was encoded together, one after another."""
     for number in numbers:
         with pa.memory_map(str(artifact.path(artifact.parts[number]))) as file:
@@ -129,7 +129,7 @@ def search_late(unit: Unit) -> None:
     everything = unit.inputs["queries"]
     ids: list[str] = []
     queries = []
-    for some, vectors in _read(everything, range(len(everything.parts))):
+    for some, vectors in read_tokens(everything, range(len(everything.parts))):
         ids += some
         queries.append(vectors)
     search = LateSearch(
@@ -142,7 +142,7 @@ def search_late(unit: Unit) -> None:
     )
     corpus = unit.inputs["rows"]
     group = range(len(corpus.parts))[unit.number * SHARDS_PER_SEARCH :][:SHARDS_PER_SEARCH]
-    for names, documents in _read(corpus, group):
+    for names, documents in read_tokens(corpus, group):
         unit.check_stop()
         search.add(names, documents)
         unit.out.rows_in += len(names)

@@ -47,7 +47,11 @@ def gather(unit: Unit) -> None:
     """Collect the passages of a group of shards that the first ``depth`` of a run names."""
     spec = unit.task.spec
     assert isinstance(spec, SearchSpec)
-    wanted = set(_first(unit.inputs["run"].table(), spec)["doc_id"].to_pylist())
+    wanted = set(
+        first_hits(unit.inputs["run"].table(), spec, remove_self=spec.remove_self_matches)[
+            "doc_id"
+        ].to_pylist()
+    )
     corpus, part = unit.inputs["corpus"], unit.out.open(suffix=".arrow")
     with pa.ipc.new_file(part.path, GATHERED) as writer:
         for number in range(len(corpus.parts))[unit.number * SHARDS_PER_GATHERING :][:SHARDS_PER_GATHERING]:
@@ -62,11 +66,11 @@ def gather(unit: Unit) -> None:
             unit.out.rows_in += len(ids)
 
 
-def _first(run: pa.Table, spec: SearchSpec) -> pa.Table:
-    """What a second stage takes from a run: its first ``depth``, without self-matches."""
+def first_hits(run: pa.Table, spec: SearchSpec, *, remove_self: bool) -> pa.Table:
+    """What a second stage takes from a run: its first ``depth``, if wanted without self-matches."""
     from beirnl.retrieval.topk import merge_runs
 
-    return merge_runs([run], spec.depth, remove_self=spec.remove_self_matches)
+    return merge_runs([run], spec.depth, remove_self=remove_self)
 
 
 def rerank_units(spec: Spec, inputs: Inputs) -> int:
@@ -90,21 +94,26 @@ def load_second_stage(task: Task) -> object:
 
 def rerank(unit: Unit) -> None:
     """Score the first stage's hits of a block of queries and order them anew."""
-    from beirnl.retrieval.topk import merge_runs
-
     spec = unit.task.spec
     assert isinstance(spec, RerankSpec)
     queries = unit.inputs["queries"].table().slice(unit.number * RERANKED_PER_UNIT, RERANKED_PER_UNIT)
     texts = dict(zip(queries["id"].to_pylist(), queries["text"].to_pylist(), strict=True))
     run = unit.inputs["run"].table()
-    run = _first(run.filter(pc.is_in(run["query_id"], value_set=queries["id"].combine_chunks())), spec)
+    run = run.filter(pc.is_in(run["query_id"], value_set=queries["id"].combine_chunks()))
+    run = first_hits(run, spec, remove_self=spec.remove_self_matches)
     found, named = run["query_id"].to_pylist(), run["doc_id"].to_pylist()
     passages = _passages(unit.inputs["passages"], run["doc_id"].combine_chunks())
     pairs = [(texts[query], passages[document]) for query, document in zip(found, named, strict=True)]
     scores = unit.resource.score(pairs) if pairs else np.zeros(0, np.float32)
-    run = run.set_column(2, "score", pa.array(scores, pa.float32()))
     unit.out.rows_in = len(pairs)
-    unit.out.write(merge_runs([run], spec.depth), RUN)
+    unit.out.write(reordered(run, scores, spec), RUN)
+
+
+def reordered(run: pa.Table, scores: np.ndarray, spec: SearchSpec) -> pa.Table:
+    """What a second stage makes of a run from :func:`first_hits` and a score for each of its rows."""
+    from beirnl.retrieval.topk import merge_runs
+
+    return merge_runs([run.set_column(2, "score", pa.array(scores, pa.float32()))], spec.depth)
 
 
 def _passages(gathered: Artifact, ids: pa.Array) -> dict[str, str]:
