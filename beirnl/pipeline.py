@@ -3,7 +3,7 @@
 import contextlib
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 
@@ -76,18 +76,32 @@ class Pipeline:
 
     def plan(self, nodes: Iterable[Node] | None = None) -> list[Status]:
         """Where every node stands, from manifests and names of receipts alone."""
+        return [self._counted(status) for status in self._states(nodes or self.graph.nodes.values())]
+
+    def _states(self, nodes: Iterable[Node]) -> list[Status]:
+        """As :meth:`plan`, without how much there is of what is not done."""
         known: dict[str, Status] = {}
-        for node in nodes or self.graph.nodes.values():
+        for node in nodes:
             self._status(node, known)
         return list(known.values())
 
+    def _counted(self, status: Status) -> Status:
+        if status.state == "waiting":
+            return replace(status, done=len(status.node.artifact(self.workspace).committed()))
+        if status.state != "pending":
+            return status
+        done, units = self._progress_of(status.node)
+        return replace(status, done=done, units=units)
+
     def check(self, nodes: Iterable[Node]) -> None:
         """Refuse nodes that are known to be too large; see :func:`beirnl.graph.check_sizes`."""
-        check_sizes([status.node for status in self.plan(nodes) if status.state != "done"], self.workspace)
+        check_sizes([status.node for status in self._states(nodes) if status.state != "done"], self.workspace)
 
     def finished(self) -> set[str]:
         """Keys of the nodes that are done."""
-        return {status.node.key for status in self.plan() if status.state == "done"}
+        return {
+            status.node.key for status in self._states(self.graph.nodes.values()) if status.state == "done"
+        }
 
     def _status(self, node: Node, known: dict[str, Status]) -> Status:
         if node.key not in known:
@@ -97,10 +111,10 @@ class Pipeline:
 
     def _judge(self, node: Node, inputs_done: bool) -> Status:
         if not inputs_done:
-            return Status(node, "waiting", len(node.artifact(self.workspace).committed()))
+            return Status(node, "waiting")
         manifest = self.manifest(node)
         if manifest is None:
-            return Status(node, "pending", *self._progress_of(node))
+            return Status(node, "pending")
         current = {name: self.manifest(other) for name, other in node.inputs.items()}
         fresh = all(
             found and manifest.inputs[name].content == found.content for name, found in current.items()
@@ -120,6 +134,9 @@ class Pipeline:
 
     def _units(self, node: Node) -> int:
         inputs = {name: other.artifact(self.workspace) for name, other in node.inputs.items()}
+        for name, other in node.inputs.items():
+            if found := self.manifest(other):
+                inputs[name].manifest = found
         return STAGES[node.stage].units(node.spec, inputs)
 
     # run ----------------------------------------------------------------------------------------------------
@@ -225,7 +242,7 @@ class Pipeline:
 
     def _next_group(self, nodes: Sequence[Node], deferred: Collection[str]) -> list[Node]:
         """Nodes that can be made now and share a pool: of an eager stage, else of the earliest one."""
-        states = self.plan(nodes)
+        states = self._states(nodes)
         ready = [s.node for s in states if s.state in ("pending", "stale") and s.node.key not in deferred]
         if not ready:
             return []

@@ -4,6 +4,7 @@ worker loads once. Units are executed here, whatever executor called."""
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from beirnl.config import Runtime
@@ -92,7 +93,13 @@ class Task:
     @property
     def inputs(self) -> dict[str, Artifact]:
         """The artifacts that the unit reads."""
-        return {name: Artifact(path) for name, path in self.input_directories.items()}
+        return {name: _opened(place, self.run_id) for name, place in self.input_directories.items()}
+
+
+@lru_cache(maxsize=64)
+def _opened(place: Place, run_id: str) -> Artifact:
+    """An input of a run's units, opened once per process: it does not change while they are made."""
+    return Artifact(place)
 
 
 @dataclass

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field
@@ -33,7 +33,7 @@ from beirnl.store.failpoints import failpoint
 from beirnl.store.files import disk_errors, fsync_path, write_atomically
 from beirnl.store.keys import digest, file_sha256
 from beirnl.store.parquet import read_table
-from beirnl.store.places import Place, RemotePath, names, place_of, remove, remove_tree
+from beirnl.store.places import Place, RemotePath, in_parallel, names, place_of, remove, remove_tree
 from beirnl.store.transport import deliver, fetch, object_name
 from beirnl.store.verification import FileState, states, verify
 
@@ -125,20 +125,23 @@ class Artifact:
         return manifest
 
     def find_manifest(self) -> Manifest | None:
-        """The manifest, or None while the artifact is not finished."""
+        """The manifest, or None while the artifact is not finished; read once."""
+        if found := self.__dict__.get("manifest"):  # where cached_property keeps it
+            return cast(Manifest, found)
         path = self.directory / "manifest.json"
         try:
             data = path.read_bytes()
         except FileNotFoundError:
             return None
-        found = _parse(_Format, data, path).format
-        if found > FORMAT:
+        format = _parse(_Format, data, path).format
+        if format > FORMAT:
             raise StoreError(
-                f"was written by a newer version (format {found}, this one reads {FORMAT})",
+                f"was written by a newer version (format {format}, this one reads {FORMAT})",
                 where=path,
                 remedy="upgrade beirnl or use another workspace",
             )
-        return _parse(Manifest, data, path)
+        self.manifest = _parse(Manifest, data, path)
+        return self.manifest
 
     def committed(self) -> set[str]:
         """Names of the receipts that are in place."""
@@ -157,7 +160,7 @@ class Artifact:
         if manifest := self.find_manifest():
             return list(manifest.receipts)
         units = sorted(int(name[:-5]) for name in self.committed() if name != "reduced.json")
-        return [receipt for unit in units if (receipt := self.receipt(unit))]
+        return [receipt for receipt in in_parallel(self.receipt, units, self.directory) if receipt]
 
     @cached_property
     def parts(self) -> list[Part]:

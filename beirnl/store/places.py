@@ -8,12 +8,13 @@ renaming and no appending. Every object is there whole or not at all, and seen b
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING, Any, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from beirnl.store.remote_errors import remote_errors
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileInfo, FileSystem
 
 _BLOCK = 64 << 20  # bytes that are read or written at once
+_AT_ONCE = 16  # requests under way
 _ATTEMPTS = 8  # at one request; with the back-off between them about half a minute
 _VARIABLES = (
     "AWS_ENDPOINT_URL",
@@ -34,6 +36,9 @@ _VARIABLES = (
     "AWS_MAX_ATTEMPTS",
 )
 _S3, _GCS = ("s3",), ("gs", "gcs")
+
+
+_Key, _Value = TypeVar("_Key"), TypeVar("_Value")
 
 
 @dataclass(frozen=True)
@@ -168,6 +173,15 @@ def sizes(folder: Place) -> dict[str, int]:
         return {entry.base_name: entry.size or 0 for entry in folder.entries()}
     found = {name: folder / name for name in names(folder)}
     return {name: path.stat().st_size for name, path in found.items() if path.is_file()}
+
+
+def in_parallel(read: Callable[[_Key], _Value], keys: Sequence[_Key], where: Place) -> list[_Value]:
+    """What is read for each of some keys, in their order: many at once where each is a request, one after
+    another on a disk."""
+    if isinstance(where, Path) or len(keys) < 2:
+        return [read(key) for key in keys]
+    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="read") as threads:
+        return list(threads.map(read, keys))
 
 
 def remove(place: Place) -> None:
