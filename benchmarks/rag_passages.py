@@ -1,40 +1,52 @@
 """Documents of 400 words: read from a folder, cut for three tokenizers, written to Parquet.
 
-There is no peer: the figures are documents per second of CPU time (so of one core) for reading and for
-each tokenizer, cutting and writing together, and the memory of all processes. The tokenizers are those of
-multilingual-e5-small (512 tokens, with its prefix), of all-MiniLM-L6-v2 (256), and words (200). Texts are
-paragraphs of a JSON-lines corpus in turn.
+There is no peer: the figures are documents per second for reading and for each tokenizer, cutting and
+writing together, by the receipts of the pipeline's stages with one worker and one thread, the loading of the
+tokenizers included; the CPU time of the whole run, start included; and the memory of all processes. The
+tokenizers are those of multilingual-e5-small (512 tokens, with its prefix), of all-MiniLM-L6-v2 (256), and
+words (200). Texts are paragraphs of a JSON-lines corpus in turn.
 
 python benchmarks/rag_passages.py FOLDER [--documents 50000] [--corpus CORPUS.jsonl]
 """
 
 import argparse
 import json
-import multiprocessing
 import os
-import sys
-import time
-from collections import defaultdict
-from collections.abc import Iterator
-from itertools import islice
+import resource
+import shutil
 from pathlib import Path
 
 os.environ["TOKENIZERS_PARALLELISM"] = "false"  # one core each, which is what is measured
 
-import pyarrow as pa
-from memory import Memory
-from pyarrow import parquet
-
-from beirnl import registry
-from beirnl.models import model_path
-from beirnl.rag.documents import Document, read_folder, table
-from beirnl.rag.passages import Cut, Reader, passages, reader
-from beirnl.rag.tables import PASSAGES
-from beirnl.rag.tokenizers import FastTokenizer, Words
+from setting import run_watched
 
 WORDS = 400
-SHARD = 2_000  # documents in memory at once
 PART = 1_000  # files per folder
+EXPERIMENT = """
+name = "passages"
+workspace = "{workspace}"
+[rag]
+documents = "{documents}"
+language = "it"
+[rag.questions]
+count = 1
+engine = "mock"
+[[rag.answers]]
+engine = "mock"
+[[system]]
+name = "words"
+kind = "bm25"
+[[system]]
+name = "multilingual-e5-small-q4"
+kind = "dense"
+model = "multilingual-e5-small-q4"
+[[system]]
+name = "all-MiniLM-L6-v2"
+kind = "dense"
+model = "all-MiniLM-L6-v2"
+[runtime]
+threads = 1
+"""
 
 
 def write_documents(folder: Path, corpus: Path, number: int) -> None:
@@ -47,54 +59,6 @@ def write_documents(folder: Path, corpus: Path, number: int) -> None:
         (part / f"{n:06}.txt").write_text(" ".join(words[start : start + WORDS]), encoding="utf-8")
 
 
-def readers() -> list[Reader]:
-    """The three readers of passages."""
-
-    def fast(name: str, window: int, prefix: str = "") -> Reader:
-        from tokenizers import Tokenizer
-
-        folder = model_path(registry.resolve_model(name, "encoder"))
-        return reader(
-            name, FastTokenizer(Tokenizer.from_file(str(folder / "tokenizer.json"))), window, prefix
-        )
-
-    e5, minilm = fast("multilingual-e5-small-q4", 512, "passage: "), fast("all-MiniLM-L6-v2", 256)
-    return [e5, minilm, reader("words", Words(), None, size=200)]
-
-
-def shards(folder: Path) -> Iterator[pa.Table]:
-    """The documents of a folder, some at a time."""
-    found = (item for item in read_folder(folder) if isinstance(item, Document))
-    while some := list(islice(found, SHARD)):
-        yield table(some)
-
-
-def cut_folder(folder: Path, out: Path) -> None:
-    """Read, cut and write one folder; prints the CPU time of each step per document."""
-    spent: dict[str, float] = defaultdict(float)
-    made: dict[str, int] = defaultdict(int)
-    documents = 0
-    plans = readers()
-    out.mkdir(parents=True, exist_ok=True)
-    writers = {one.name: parquet.ParquetWriter(out / f"{one.name}.parquet", PASSAGES) for one in plans}
-    clock = time.process_time()
-    for shard in shards(folder):
-        spent["reading"] += -clock + (clock := time.process_time())
-        documents += len(shard)
-        for one in plans:
-            found = passages(shard, Cut([one]))
-            writers[one.name].write_table(found)
-            made[one.name] += len(found)
-            spent[one.name] += -clock + (clock := time.process_time())
-    for writer in writers.values():
-        writer.close()
-    for name, seconds in spent.items():
-        kept = f", {made[name] / documents:.2f} passages a document" if name in made else ""
-        print(f"{name:26} {documents / seconds:8,.0f} documents/s of CPU time{kept}", flush=True)
-    cutting = sum(spent[one.name] for one in plans) / len(plans)
-    print(f"{documents} documents; mean over tokenizers {documents / cutting:,.0f} documents/s and core")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("folder", type=Path, help="where documents and passages are put")
@@ -103,19 +67,26 @@ def main() -> None:
         "--corpus", type=Path, default=Path("../shared/data/exams_it/exams_it.passages.jsonl")
     )
     options = parser.parse_args()
-    source = options.folder / f"documents-{options.documents}"
+    source, workspace = options.folder / f"documents-{options.documents}", options.folder / "workspace"
     if not source.exists():
         write_documents(source, options.corpus, options.documents)
-    readers()  # models are prepared before anything is measured
-    begin = time.monotonic()
-    process = multiprocessing.get_context("spawn").Process(
-        target=cut_folder, args=(source, options.folder / "passages")
-    )
-    process.start()
-    with Memory(process.pid or 0).watched() as watch:
-        process.join()
-    print(f"{time.monotonic() - begin:.0f} s of wall time; peak memory {watch.peak / 2**30:.2f} GiB")
-    sys.exit(process.exitcode)
+    shutil.rmtree(workspace, ignore_errors=True)
+    file = options.folder / "experiment.toml"
+    file.write_text(EXPERIMENT.format(workspace=workspace, documents=source), encoding="utf-8")
+    run_watched(file, "--only", "reader")  # models are prepared, and their windows known
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    run = run_watched(file, "--only", "cut")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    for node in run.pipeline.graph.nodes.values():
+        if node.stage in ("import-documents", "cut"):
+            artifact = node.artifact(run.pipeline.workspace)
+            seconds = sum(receipt.seconds for receipt in artifact.receipts())
+            kept = f", {artifact.rows / options.documents:.2f} passages each" if node.stage == "cut" else ""
+            called = f"{node.stage} {node.purpose}"
+            print(f"{called:30} {options.documents / seconds:8,.0f} documents/s{kept}", flush=True)
+    spent = sum(getattr(after, name) - getattr(before, name) for name in ("ru_utime", "ru_stime"))
+    print(f"{run.seconds:.0f} s of wall time, {spent:.0f} s of CPU for {options.documents:,} documents")
+    run.print()
 
 
 if __name__ == "__main__":

@@ -1,124 +1,132 @@
-"""Prompts of a question answering experiment: a loop over questions, systems and k, and this project's plan.
+"""Prompts of question answering: a loop over questions, systems and k, and what the engine is asked.
 
-python benchmarks/rag_prompts.py [--questions 1000] [--systems 5] [--overlap 0.5] [--runs 3]
+python benchmarks/rag_prompts.py [--questions 1000] [--documents 5000]
 
-Systems rank ten of 20,000 passages per question; in a share of the questions (``--overlap``) two of them have
-the same first three. The loop renders every prompt, as BES4RAG's prototype asks them; the plan finds the
-distinct ones, which are then rendered. Prints the counts, the medians of CPU time and their ratio; exits with
-1 if a prompt would be asked twice, or one of the loop's would not be asked.
+The experiment is run through the whole pipeline: five BM25 systems, each with parameters of its own, rank
+passages of 100 words, and the mock engine answers with k in 0, 1, 2, 3, 4, 5, 10; what it is asked is counted
+where it is asked. The loop renders every prompt out of the runs, as BES4RAG's prototype asks them. Prints the
+counts, the seconds of the stage that plans and those of the loop; exits with 1 if the engine is asked a
+prompt twice, or one that the loop would not ask, or if one of the loop's is missing.
 """
 
 import argparse
 import random
-import statistics
 import sys
+import tempfile
 import time
-from collections.abc import Callable
-from typing import Any
+from collections import Counter
+from pathlib import Path
+from typing import ClassVar
 
 import pyarrow as pa
+import setting  # noqa: F401 - puts what the tests share on the path
+from pyarrow import parquet
+
+# isort: split
+from rag_experiments import counted, found, rag, write_questions
+from running import experiment, run, system
 
 from beirnl import registry
-from beirnl.rag.answers import plan_prompts, requests_for
+from beirnl.llm.mock import MockLlm
+from beirnl.pipeline import Pipeline
 from beirnl.rag.answers.prompts import request_for
 from beirnl.rag.prompts import read_answer_prompt
-from beirnl.rag.tables import QUESTIONS
-from beirnl.schema import RUN
+from beirnl.reporting import gather
 from beirnl.specs import AnswerSpec, LlmSpec
+from beirnl.stages.questions import questions_of
 
-WORDS, PASSAGES, DEPTH = 100, 20_000, 10
+KS = (0, 1, 2, 3, 4, 5, 10)
+WORDS, VOCABULARY, WINDOW = 100, 5_000, 1 << 20
+PARAMETERS = ((1.2, 0.75), (0.0, 0.0), (3.0, 1.0), (0.9, 0.4), (2.0, 0.0))
+ANSWERS = f'[[rag.answers]]\nengine = "mock"\nmax_model_len = {WINDOW}\n'
 
 
-def made(
-    questions: int, systems: int, overlap: float
-) -> tuple[pa.Table, dict[str, pa.Table], dict[str, str]]:
+def write(folder: Path, questions: int, documents: int) -> Path:
+    """Documents and questions of words drawn by seed, and the experiment file."""
     draw = random.Random(7)
-    texts = {
-        f"d{n}#0": " ".join(f"word{draw.randrange(5000)}" for _ in range(WORDS)) for n in range(PASSAGES)
-    }
-    names = list(texts)
+    (folder / "documents").mkdir()
+    texts = pa.table(
+        {
+            "_id": [f"d{n}" for n in range(documents)],
+            "text": [
+                " ".join(
+                    f"word{draw.randrange(VOCABULARY)}" for _ in range(draw.randrange(WORDS // 2, WORDS))
+                )
+                for _ in range(documents)
+            ],
+        }
+    )
+    parquet.write_table(texts, folder / "documents" / "corpus.parquet")
     rows = [
         {
-            "id": f"q{n}",
-            "doc_id": "",
-            "question": f"What is known of word{n}?",
-            "answer": n % 4,
-            "origin": "user",
+            "question": f"What of word{n % VOCABULARY} and word{draw.randrange(VOCABULARY)}?",
+            "answer_index": n % 4,
         }
-        | {"options": [f"word{n + place}" for place in range(4)], "explanations": []}
+        | {"options": [f"{place} of {n}" for place in range(4)]}
         for n in range(questions)
     ]
-    ranked = {
-        s: {row["id"]: draw.sample(names, DEPTH) for row in rows} for s in map("s{}".format, range(systems))
-    }
-    for row in rows if systems > 1 else ():
-        if draw.random() < overlap:
-            ranked["s1"][row["id"]][:3] = ranked["s0"][row["id"]][:3]
-    runs = {
-        system: pa.table(
-            [[q for q in found for _ in range(DEPTH)], [name for some in found.values() for name in some],
-             [-float(place) for _ in found for place in range(DEPTH)]], schema=RUN,
-        )
-        for system, found in ranked.items()
-    }  # fmt: skip
-    return pa.Table.from_pylist(rows, schema=QUESTIONS), runs, texts
+    own = write_questions(folder / "own.json", rows)
+    systems = "".join(system("bm25", f"k1-{k1}-b-{b}", k1=k1, b=b) for k1, b in PARAMETERS)
+    return experiment(folder, rag(folder / "documents", ANSWERS, own, k=5, ks=list(KS)) + systems)
 
 
-def loop(
-    questions: pa.Table, runs: dict[str, pa.Table], texts: dict[str, str], spec: AnswerSpec
-) -> list[str]:
-    template = read_answer_prompt(spec.prompt, spec.template)
-    prompts = []
-    for run in runs.values():
-        found: dict[str, list[str]] = {}
-        for query, name in zip(run["query_id"].to_pylist(), run["doc_id"].to_pylist(), strict=True):
-            found.setdefault(query, []).append(texts[name])
-        for row in questions.to_pylist():
-            for k in spec.ks:
-                asked = request_for(row["question"], row["options"], found[row["id"]][:k], template, spec)
-                prompts.append(asked.last_text)
+class Counting(MockLlm):
+    """The mock engine, which counts what it is asked."""
+
+    prompts: ClassVar[Counter[str]] = Counter()
+
+    def generate(self, requests, enough=lambda: False):
+        self.prompts.update(request.last_text for request in requests)
+        return super().generate(requests, enough)
+
+
+def loop(pipeline: Pipeline) -> list[str]:
+    """All prompts, as a loop over systems, questions and k renders them."""
+    spec = AnswerSpec(
+        llm=LlmSpec(engine="mock", max_model_len=WINDOW),
+        prompt="answer",
+        template=registry.prompt("answer"),
+        max_tokens=1,
+    )
+    template, prompts = read_answer_prompt(spec.prompt, spec.template), []
+    questions = questions_of(pipeline.graph.answering.questions.artifact(pipeline.workspace)).to_pylist()
+    for one in pipeline.graph.answering.searched:
+        ranked = found(pipeline, one.system.name)
+        for row in questions:
+            for k in KS:
+                passages = ranked.get(row["id"], [])[:k]
+                prompts.append(
+                    request_for(row["question"], row["options"], passages, template, spec).last_text
+                )
     return prompts
-
-
-def plan(
-    questions: pa.Table, runs: dict[str, pa.Table], texts: dict[str, str], spec: AnswerSpec
-) -> list[str]:
-    passages = dict.fromkeys(runs, texts)
-    planned = plan_prompts(questions, runs, passages, spec, lambda text: len(text.split()))
-    return [request.last_text for request in requests_for(planned.prompts, questions, passages, spec)]
-
-
-def timed(make: Callable[..., list[str]], *given: Any) -> tuple[float, list[str]]:
-    begin = time.process_time()
-    prompts = make(*given)
-    return time.process_time() - begin, prompts
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--questions", type=int, default=1000)
-    parser.add_argument("--systems", type=int, default=5)
-    parser.add_argument("--overlap", type=float, default=0.5)
-    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--documents", type=int, default=5000)
     options = parser.parse_args()
-    llm = LlmSpec(engine="mock", max_model_len=1 << 20)
-    spec = AnswerSpec(llm=llm, prompt="answer", template=registry.prompt("answer"))
-    given = (*made(options.questions, options.systems, options.overlap), spec)
-    times: dict[Callable[..., list[str]], list[float]] = {loop: [], plan: []}
-    prompts: dict[Callable[..., list[str]], list[str]] = {}
-    for _ in range(options.runs):
-        for make, taken in times.items():
-            seconds, prompts[make] = timed(make, *given)
-            taken.append(seconds)
-    naive, distinct = len(prompts[loop]), len(prompts[plan])
-    one, other = (statistics.median(taken) for taken in times.values())
+    sys.modules["beirnl.llm.mock"].MockLlm = Counting  # the class that the engine's name leads to
+    with tempfile.TemporaryDirectory() as name:
+        pipeline = run(write(Path(name), options.questions, options.documents))
+        asked = Counting.prompts
+        (receipt,) = pipeline.graph.answering.plans["mock"].artifact(pipeline.workspace).receipts()
+        begin = time.monotonic()
+        naive = loop(pipeline)
+        seconds = time.monotonic() - begin
+        counts = counted(pipeline, "plans")
+        said = [note for note in gather(pipeline).notes if "distinct prompts" in note]
+    bare = sum("[1]" not in prompt for prompt in asked.elements())
+    print(f"{options.questions} questions, {len(PARAMETERS)} systems, k in {KS}")
     print(
-        f"{options.questions} questions, {options.systems} systems, k in {spec.ks}, {WORDS} words a passage"
+        f"loop: {len(naive)} requests; the engine was asked {asked.total()}, {bare} of them without passages"
     )
-    print(f"loop: {naive} requests; plan: {distinct} ({1 - distinct / naive:.1%} fewer)")
-    print(f"CPU: loop {one:.2f} s, plan {other:.2f} s, ratio {other / one:.2f} (medians of {options.runs})")
-    if len(set(prompts[plan])) != distinct or set(prompts[plan]) != set(prompts[loop]):
-        sys.exit("prompts are asked twice, or are missing")
+    print(f"report: {' '.join(said)}")
+    print(f"seconds: plan-answers {receipt.seconds:.2f}, loop {seconds:.2f}")
+    wanted = len(PARAMETERS) * len(KS) * options.questions, len(set(naive))
+    told = counts["requests, naive"], counts["requests, distinct"]
+    if told != wanted or set(asked) != set(naive) or max(asked.values()) > 1 or len(said) != 1:
+        sys.exit("prompts are asked twice, or are missing, or are counted wrongly")
 
 
 if __name__ == "__main__":

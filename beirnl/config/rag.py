@@ -1,7 +1,7 @@
 """``[rag]``: question answering on the user's own documents, by which ``[[system]]`` are compared."""
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field, model_validator
 
@@ -42,7 +42,7 @@ class QuestionsConfig(EngineConfig):
         seed: draws documents, their windows and the order of options.
         stratify: what each draw is spread over: quartiles of ``length``, or folders (``group``).
         per_document: most questions of one document.
-        options: of each question; ``"any"``, of the user's questions alone: 2 to 10, each as many as it has.
+        options: of each question, 2 to 10; 0, for questions of the user's alone: each as many as it has.
         attempts: how often a document is asked for one question.
         min_words: documents with fewer are not asked.
         language: that questions must be in (default: the document's).
@@ -56,7 +56,7 @@ class QuestionsConfig(EngineConfig):
     seed: int = 7
     stratify: Literal["length", "group"] | None = None
     per_document: int = Field(default=1, gt=0)
-    options: Annotated[int, Field(ge=2, le=10)] | Literal["any"] = 4
+    options: int = Field(default=4, ge=0, le=10)
     attempts: int = Field(default=3, gt=0)
     min_words: int = Field(default=20, ge=0)
     language: Language | None = None
@@ -66,8 +66,10 @@ class QuestionsConfig(EngineConfig):
     def _some(self) -> "QuestionsConfig":
         if not self.count and not self.file:
             raise ValueError("set count to have questions made, or file to bring some")
-        if self.count and self.options == "any":
-            raise ValueError('options = "any" is for questions of your own: set a number to have some made')
+        if self.options < (2 if self.count else 0) or self.options == 1:
+            raise ValueError(
+                "options must be 2 to 10; 0 (as many as each has) is for your own questions alone"
+            )
         return self
 
 

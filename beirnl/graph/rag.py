@@ -142,8 +142,7 @@ def _questions(
     spec = OwnQuestionsSpec()
     if config.file:
         file = _file(experiment, config.file)
-        options = None if config.options == "any" else config.options
-        spec = OwnQuestionsSpec(sha256=digests.sha256(file), options=options, file=file)
+        spec = OwnQuestionsSpec(sha256=digests.sha256(file), options=config.options or None, file=file)
     if generated:
         inputs["generated"] = generated
     return graph.add(Node("questions", "documents", spec, inputs))

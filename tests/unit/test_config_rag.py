@@ -43,6 +43,11 @@ def test_defaults_are_those_of_the_paper(tmp_path):
         (RAG + "permutations = 3\n" + QUESTIONS + ANSWERS + SYSTEM, "rag.permutations: must be 1, 2 or 4"),
         (RAG + "documenst = 'd'\n" + QUESTIONS + ANSWERS + SYSTEM, "did you mean 'documents'"),
         (WHOLE + "[rag.passages]\noverlapp = 3\n", "did you mean 'overlap'"),
+        (RAG + QUESTIONS + "options = 0\n" + ANSWERS + SYSTEM, "options must be 2 to 10; 0 (as many as each"),
+        (
+            RAG + '[rag.questions]\nfile = "q"\noptions = 1\n' + ANSWERS + SYSTEM,
+            "options must be 2 to 10",
+        ),
         (RAG + QUESTIONS + 2 * ANSWERS + SYSTEM, "two answers are called 'mock': give them names"),
         (WHOLE + "depth = 5\n", "depth must be 10 or more"),
         (WHOLE + 'languages = ["nl"]\n', "[rag] has no datasets and no languages"),

@@ -1,6 +1,6 @@
 """Option numbers, confidence, recall of the source document and cost, beside examples by hand."""
 
-from math import log
+from math import inf, log
 
 import numpy as np
 import polars as pl
@@ -62,6 +62,20 @@ def test_confidence_is_the_probability_over_the_options():
     assert row["chosen"] == pytest.approx(0.45, abs=1e-6)
     assert row["correct"] == pytest.approx((0.5 + 0.2) / 2, abs=1e-6)
     assert confidence(questions, silent).is_empty()
+
+
+def test_an_option_that_was_told_no_probability_has_none_and_spoils_no_mean():
+    """``-inf`` stands for an option that was not among the likeliest tokens."""
+    questions = question_frame(["a", "b", "c"])  # correct: 0, 1 and 2
+    told = [[log(0.6), -inf, log(0.2), -inf], [log(0.5), -inf, -inf, -inf], [-inf, -inf, log(0.1), -inf]]
+    replies = reply_frame({("llm", "E5", 1): [1, 0, 1]}).with_columns(
+        answer=pl.Series([0, 3, 2], dtype=pl.Int8), logprobs=pl.Series(told, dtype=pl.List(pl.Float32))
+    )
+    (row,) = confidence(questions, replies).rows(named=True)
+    assert row["replies"] == 3
+    assert row["chosen"] == pytest.approx((0.75 + 0 + 1) / 3, abs=1e-6)
+    assert row["correct"] == pytest.approx((0.75 + 0 + 1) / 3, abs=1e-6)
+    assert (row["when_right"], row["when_wrong"]) == (pytest.approx(0.875, abs=1e-6), 0)
 
 
 PASSAGES = pl.DataFrame(

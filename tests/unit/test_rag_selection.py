@@ -186,6 +186,38 @@ def test_questions_that_most_llms_answer_without_passages():
     assert rest.questions == ["q1", "q2"] and accuracies(rest, SETTINGS)[Setup("a", "", 0)].value == 0.5
 
 
+def test_most_are_more_than_half_of_the_llms_and_an_llm_is_right_in_more_than_half_of_the_rotations():
+    """Of three rotations two are enough, of two one is not; who was not asked has no voice."""
+    right = {
+        ("a", "", 0): np.array([2, 3, 1, 3, 2]),
+        ("b", "", 0): np.array([3, 1, 1, 0, 2]),
+        ("c", "", 0): np.array([2, 2, 3, 1, 1]),
+        ("c", "E5", 1): np.array([3, 3, 3, 3, 3]),
+    }
+    asked = question_frame([f"d{at}" for at in range(6)])  # the last one was not asked at all
+    replies = reply_frame(right, permutations=3).with_columns(pl.col("answer").replace(3, -1))
+    assert answerable(marks(asked, replies)).tolist() == [True, True, False, False, True, False]
+    alone = replies.filter((pl.col("llm") != "c") | (pl.col("question_id") != "q1"))
+    assert answerable(marks(asked, alone)).tolist() == [True, False, False, False, True, False]
+    assert not answerable(marks(asked, replies.filter(pl.col("k") > 0))).any()
+
+
+def test_questions_of_fewer_options_have_fewer_rotations_and_are_whole():
+    asked = question_frame(["a", "b"]).with_columns(
+        options=pl.Series([["a", "b"], ["a", "b", "c", "d"]]), answer=pl.lit(0, pl.Int8)
+    )
+    replies = reply_frame({("llm", "E5", 1): [2, 2]}, permutations=4).with_columns(
+        answer=pl.when(pl.col("permutation") % 2 == 0).then(0).otherwise(1).cast(pl.Int8)
+    )
+    replies = replies.filter((pl.col("question_id") == "q1") | pl.col("permutation").is_in([0, 1]))
+    assert marks(asked, replies).values.tolist() == [[0.5], [0.5]]
+    missing = replies.filter((pl.col("question_id") == "q1") | (pl.col("permutation") == 0))
+    missing = pl.concat(
+        [missing, replies.filter(pl.col("question_id") == "q0").with_columns(k=pl.lit(2, pl.Int32))]
+    )
+    assert np.isnan(marks(asked, missing).values).tolist() == [[True, False], [False, True]]
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
