@@ -1,19 +1,13 @@
 """Workers and nodes are lost, nodes join, drivers are killed: the bytes are those of an undisturbed run."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
-from running import ENVIRONMENT, dataset, experiment
+from ray_nodes import contents, drive, made
+from running import dataset, experiment
 from support import ROOT
-
-from beirnl.config import load_experiment
-from beirnl.executors.local import LocalExecutor
-from beirnl.pipeline import Pipeline
 
 TEXT = dataset(ROOT / "beirnl" / "sample", "sample", shard_documents=4, remove_self_matches=True) + (
     '[translation]\nto = "nl"\nengine = "mock"\nrepair = []\n'
@@ -28,21 +22,6 @@ def write(folder):
     return path
 
 
-def made(path, *stages):
-    """A pipeline after these stages, run in this process."""
-    pipeline = Pipeline.of(load_experiment(path))
-    nodes = pipeline.graph.nodes.values()
-    pipeline.run(LocalExecutor(), nodes=pipeline.needed([node for node in nodes if node.stage in stages]))
-    return pipeline
-
-
-def contents(path):
-    """Digests of the bytes of the translations, which are finished."""
-    pipeline = Pipeline.of(load_experiment(path))
-    nodes = [node for node in pipeline.graph.nodes.values() if node.stage == "translate"]
-    return {f"{node.label} {node.key}": node.artifact(pipeline.workspace).manifest.content for node in nodes}
-
-
 def receipts(path, stage="translate"):
     return {
         file: json.loads(file.read_bytes())
@@ -55,19 +34,6 @@ def expected(tmp_path_factory):
     path = write(tmp_path_factory.mktemp("alone") / "set")
     made(path, "translate")
     return contents(path)
-
-
-def drive(path, address, workers=3, delay=0.3):
-    """Begin a run on a cluster, whose workers take some seconds for a unit of the translation."""
-    job = {"runtime_env": {"env_vars": {"BEIRNL_MOCK_DELAY": str(delay)}}}
-    arguments = ["run", str(path), "--only", "translate", "--workers", str(workers), "--address", address]
-    return subprocess.Popen(
-        [sys.executable, "-m", "beirnl.cli", *arguments],
-        env={**os.environ, **ENVIRONMENT, "RAY_JOB_CONFIG_JSON_ENV_VAR": json.dumps(job)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
 
 
 def wait_for(ready, driver, seconds=150):
