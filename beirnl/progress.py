@@ -115,7 +115,9 @@ class Bars:
 
     def finish(self, note: str = "") -> None:
         """The bar is full."""
-        self._progress.update(self._task, left="", **({"rate": note} if note else {}))
+        self._progress.update(self._task, left="")
+        if note:
+            self._progress.update(self._task, rate=note)
 
     def say(self, line: str) -> None:
         """Print a line above the bars."""

@@ -48,7 +48,7 @@ class Standing:
 
 
 def standings(pipeline: Pipeline, states: Sequence[Status]) -> list[Standing]:
-    """Where every stage stands, in the order of the graph.
+    """Where every stage stands, in the order of the stage table.
 
     Args:
         pipeline: of the experiment.
@@ -74,7 +74,7 @@ def standings(pipeline: Pipeline, states: Sequence[Status]) -> list[Standing]:
         group = history[-1].groups[-1]
         if group.stage in found:
             found[group.stage].live = _live(found[group.stage], group, history[-1].name, states, pipeline)
-    return list(found.values())
+    return [found[name] for name in STAGES if name in found]
 
 
 def _add(standing: Standing, status: Status) -> None:

@@ -82,9 +82,9 @@ class Tally:
 
     def rates(self) -> str:
         """Rows and tokens per second, bytes written and money spent, as far as there are any."""
-        said = [f"{self.row_rate:,.0f} rows/s"] if self.rows or self.partly else []
+        said = [f"{rate_text(self.row_rate)} rows/s"] if self.rows or self.partly else []
         if self.tokens:
-            said.append(f"{self.token_rate:,.0f} tokens/s")
+            said.append(f"{rate_text(self.token_rate)} tokens/s")
         if self.bytes:
             said.append(size_text(self.bytes))
         if self.money is not None:
@@ -114,6 +114,11 @@ def duration(seconds: float) -> str:
     if whole < 48 * 3600:
         return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
     return f"{whole // 86400} d {whole % 86400 // 3600:02d} h"
+
+
+def rate_text(rate: float) -> str:
+    """A number per second: ``0.42``, ``4.2``, ``42``, ``4,200``."""
+    return f"{rate:,.{0 if rate >= 9.95 else 1 if rate >= 0.995 else 2}f}"
 
 
 def size_text(size: float) -> str:

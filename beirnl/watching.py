@@ -100,7 +100,7 @@ class Watch:
             tally = self._tally
             self._record(task, receipt)
             tally.done += 1
-            tally.running = max(0, tally.running - 1)
+            tally.running = min(tally.running, tally.units - tally.done)  # until the next look
             tally.rows, tally.bytes = tally.rows + receipt.rows_in, tally.bytes + receipt.size
             tally.work += receipt.seconds
             tally.seconds = time.monotonic() - self._begin

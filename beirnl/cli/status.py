@@ -87,7 +87,7 @@ def _table(pipeline: "Pipeline", states: "list[Status]") -> "Table":
 
 def _cells(standing: "Standing") -> list[str]:
     from beirnl.cost import amount
-    from beirnl.tally import duration, size_text
+    from beirnl.tally import duration, rate_text, size_text
 
     tally, live = standing.tally, standing.live
     more = "+" if standing.unknown else ""
@@ -98,8 +98,8 @@ def _cells(standing: "Standing") -> list[str]:
         _number(tally.running),
         _number(tally.pending),
         _number(tally.failed),
-        _number(live.row_rate) if live else "",
-        _number(live.token_rate) if live else "",
+        rate_text(live.row_rate) if live and live.row_rate else "",
+        rate_text(live.token_rate) if live and live.token_rate else "",
         f"{duration(live.left)}{more}" if live and live.left is not None else "",
         _number(tally.rows),
         _number(tally.tokens),
@@ -108,8 +108,8 @@ def _cells(standing: "Standing") -> list[str]:
     ]
 
 
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value else ""
+def _number(value: int) -> str:
+    return f"{value:,}" if value else ""
 
 
 def _lines(pipeline: "Pipeline", states: "list[Status]") -> Iterator[str]:

@@ -10,7 +10,7 @@ from beirnl.evaluation.tables import Cell, Column, Table
 from beirnl.history import Interval, Run, StageTime, merged, runs, stage_times
 from beirnl.pipeline import Pipeline
 from beirnl.store.events import read_events
-from beirnl.tally import duration, size_text
+from beirnl.tally import duration, rate_text, size_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -100,7 +100,7 @@ def _time(seconds: float, whole: float) -> list[Cell]:
 
 def _rate(number: int, seconds: float) -> Cell:
     rate = number / seconds if seconds > 0 else 0.0
-    return Cell(f"{rate:,.0f}" if rate else "", rate)
+    return Cell(rate_text(rate) if rate else "", rate)
 
 
 def _blank(number: int) -> list[Cell]:

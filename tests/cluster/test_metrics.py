@@ -13,6 +13,8 @@ from beirnl.executors.metrics import METRICS
 from beirnl.pipeline import Pipeline
 from beirnl.store.events import read_events
 
+ROWS = 63 + 25  # documents and queries of the sample
+
 
 @pytest.fixture
 def prompt(monkeypatch):
@@ -25,15 +27,13 @@ def exposed(node):
     url = f"http://{node['NodeManagerAddress']}:{node['MetricsExportPort']}/metrics"
     with urllib.request.urlopen(url, timeout=10) as answer:
         lines = answer.read().decode().splitlines()
-    samples = (re.fullmatch(r"ray_(beirnl_\w+)\{(.*)\} (\S+)", line) for line in lines)
-    return [
-        (found[1], dict(re.findall(r'(\w+)="(.*?)"', found[2])), float(found[3])) for found in samples if found
-    ]
+    found = (re.fullmatch(r"ray_(beirnl_\w+)\{(.*)\} (\S+)", line) for line in lines)
+    return {(one[1], frozenset(re.findall(r'(\w+)="(.*?)"', one[2]))): float(one[3]) for one in found if one}
 
 
 def total(samples, name, **labels):
     """Sum over the workers, or None where there is no such sample."""
-    values = [value for at, has, value in samples if at == name and labels.items() <= has.items()]
+    values = [value for (at, has), value in samples.items() if at == name and labels.items() <= has]
     return sum(values) if values else None
 
 
@@ -47,23 +47,29 @@ def test_what_a_run_does_is_on_the_endpoint(prompt, tmp_path):
     path = experiment(tmp_path, sample + pricey + BM25 + "[runtime]\nworkers = 2\n")
     pipeline = Pipeline.of(load_experiment(path))
     executor = RayExecutor(pipeline.experiment.runtime, None)
-    seen = []
+    seen = {}
     try:
         (node,) = ray.nodes()
         pipeline.run(executor, nodes=pipeline.wanted("translate"))
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
-            seen += exposed(node)
-            if total(seen, "beirnl_units_total", stage="translate"):
+            seen |= exposed(node)  # what has ended is no longer exposed some time later
+            if (
+                total(seen, "beirnl_rows_total", stage="translate") == ROWS
+                and total(seen, "beirnl_stage_units", stage="translate", state="pending") == 0
+            ):
                 break
             time.sleep(0.3)
     finally:
         executor.close()
-    print(sorted({name for name, _, _ in seen}))
     events = list(read_events(tmp_path / "workspace" / "experiments" / "test.events.jsonl"))
     units = [event for event in events if event.event == "unit-done" and event.stage == "translate"]
     assert len({event.node for event in units}) == 1 and node["NodeID"].startswith(units[0].node)
     assert total(seen, "beirnl_units_total", stage="translate", outcome="done") == len(units) > 1
-    assert total(seen, "beirnl_rows_total", stage="translate") == sum(event.rows for event in units)
-    assert set(METRICS) >= {re.sub("_(bucket|count|sum)$", "", name) for name, _, _ in seen}
+    assert total(seen, "beirnl_rows_total", stage="translate") == ROWS
+    assert total(seen, "beirnl_unit_seconds_count", stage="translate") == len(units)
+    for kind in ("prompt", "completion"):
+        tokens = sum(getattr(event, f"{kind}_tokens") for event in units)
+        assert total(seen, "beirnl_tokens_total", stage="translate", kind=kind) == tokens > 0
+    assert set(METRICS) >= {re.sub("_(bucket|count|sum)$", "", name) for name, _ in seen}
     assert total(seen, "beirnl_stage_units", stage="translate", state="pending") == 0

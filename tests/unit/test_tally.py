@@ -3,7 +3,7 @@
 import pytest
 
 from beirnl.progress import Lines
-from beirnl.tally import Tally, duration, pause
+from beirnl.tally import Tally, duration, pause, rate_text
 
 
 @pytest.mark.parametrize(
@@ -74,3 +74,15 @@ def test_lines_are_told_at_the_pace_of_the_log(capsys, monkeypatch):
 def test_durations():
     said = ["0.0 s", "9.9 s", "10 s", "3 min 05 s", "2 h 10 min", "47 h 59 min", "3 d 04 h"]
     assert [duration(s) for s in (0, 9.9, 10, 185, 7800, 172_790, 273_600)] == said
+
+
+def test_rates():
+    assert [rate_text(r) for r in (0.004, 0.42, 0.996, 4.2, 9.96, 42, 4200)] == [
+        "0.00",
+        "0.42",
+        "1.0",
+        "4.2",
+        "10",
+        "42",
+        "4,200",
+    ]

@@ -31,7 +31,7 @@ def test_the_table_adds_up():
         "workers": "2",
         "busy": "62%",
         "rows/s": "62",
-        "tokens/s": "5",
+        "tokens/s": "5.0",
         "written": "2.0 MB",
         "when": strip(EMBED, 100),
     }

@@ -76,7 +76,7 @@ def test_units_and_deaths_are_counted_told_and_written(tmp_path):
         seen._update()  # and is told once
         seen.finished(task(tmp_path, 2), receipt(2))
     # unit 2 has left two markers: had the attempt that committed it left none, one
-    assert told.shown[:4] == [(1, 2, 0), (1, 2, 1), (1, 2, 1), (2, 1, 1)]
+    assert told.shown[:4] == [(1, 2, 0), (1, 2, 1), (1, 2, 1), (2, 2, 1)]
     assert told.shown[-1] == (2, 0, 2) and told.ended == ["7 rows/s per worker, 2 failed attempts"]
     assert observed == [("embed", 2, None)]
     found = list(read_events(path))
