@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from beirnl.pipeline import Pipeline
     from beirnl.progress import Progress
     from beirnl.quick import Kind
+    from beirnl.store.places import Place
 
 #: One or several names or paths.
 Texts = str | Path | Sequence[str | Path]
@@ -41,7 +42,7 @@ class Results:
     """
 
     report: "Report"
-    page: Path
+    page: "Place"
     experiment: "Experiment"
 
     def to_polars(self) -> "pl.DataFrame":
@@ -118,7 +119,7 @@ def evaluate(
         language=language,
         split=split,
         depth=depth,
-        workspace=Path(workspace) if workspace else None,
+        workspace=str(workspace) if workspace else None,
     )
     with named() as file:
         return carry_out(in_memory(asked, file), progress)
@@ -193,7 +194,6 @@ def run_nodes(pipeline: "Pipeline", address: str | None, nodes: "Sequence[Node]"
 def _reopen(pipeline: "Pipeline", nodes: "Sequence[Node]") -> None:
     """Take back units that ended without all that they asked for: what was answered is in the journal."""
     from beirnl.stages import STAGES
-    from beirnl.store.lease import Lease
 
     for node in nodes:
         artifact, name = node.artifact(pipeline.workspace), STAGES[node.stage].retried
@@ -203,7 +203,7 @@ def _reopen(pipeline: "Pipeline", nodes: "Sequence[Node]") -> None:
         units = [unit for unit, number in failed.items() if number]
         if units:
             pipeline.progress.say(f"{node.stage} {node.label}: {sum(failed.values()):,} failed; asked again")
-            with Lease(pipeline.workspace.lease_path, pipeline.progress.say):
+            with pipeline.workspace.lease(pipeline.progress.say):
                 artifact.reopen(units)
 
 

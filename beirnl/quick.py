@@ -27,6 +27,11 @@ def default_workspace() -> Path:
     return Path(cache, "workspace") if cache else Path("~/.cache/beirnl/workspace").expanduser()
 
 
+def _whole(workspace: str | Path) -> str:
+    """A workspace as it is found from every folder; an address in an object store is."""
+    return str(workspace) if "://" in str(workspace) else str(Path(workspace).expanduser().resolve())
+
+
 def tables(
     models: Sequence[str],
     datasets: Sequence[str],
@@ -39,7 +44,7 @@ def tables(
     language: str | None = None,
     split: str | None = None,
     depth: int | None = None,
-    workspace: Path | None = None,
+    workspace: str | Path | None = None,
 ) -> dict[str, Any]:
     """The tables of an experiment, as its TOML file has them.
 
@@ -53,7 +58,7 @@ def tables(
         measures: by their names (default: those of an experiment).
         language, split: of the datasets (default: those of the registry).
         depth: hits of a query.
-        workspace: folder of the results (default: :func:`default_workspace`).
+        workspace: folder of the results, or its address in an object store (default: :func:`default_workspace`).
 
     Raises:
         ConfigError: a name is unknown, or nothing is to be evaluated.
@@ -75,7 +80,7 @@ def tables(
     stated = {key: value for key, value in evaluation.items() if value}
     return {
         "name": _clean(title),
-        "workspace": str((workspace or default_workspace()).expanduser().resolve()),
+        "workspace": _whole(workspace or default_workspace()),
         "dataset": sets,
         "system": systems,
         **({"evaluation": stated} if stated else {}),

@@ -47,7 +47,7 @@ def evaluate(
     split: Annotated[str | None, typer.Option(help="Of the judgements (test).")] = None,
     depth: Annotated[int | None, typer.Option(min=1, help="Hits of a query (100).")] = None,
     workspace: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where results are kept (in the user's cache).")
+        str | None, typer.Option(metavar="DIR", help="Where results are kept (in the user's cache).")
     ] = None,
     format: Annotated[Shown, typer.Option("--format", "-f", help="How to show it.")] = "table",
     address: Annotated[

@@ -70,11 +70,15 @@ class Samples:
         rows, counts = self._texts(queries, [QUERIES_ASKED], QUERIES)
         folder = self._made(index)
         size = size._replace(queries=sum(counts), hits=sum(counts) * size.hits // max(1, size.queries))
-        if folder.is_relative_to(self._folder):
+        if self._is_small(folder):
             size = size._replace(documents=min(sum(INDEXED), size.documents))
-        if folder.is_relative_to(self._folder) or node.stage == "search-bm25":
+        if self._is_small(folder) or node.stage == "search-bm25":
             size = size._replace(units=1)
         return Sample({"index": folder, "queries": rows}, size, node.spec)
+
+    def _is_small(self, folder: Place) -> bool:
+        """Whether it was made for a probe; else it is the experiment's own."""
+        return isinstance(folder, Path) and folder.is_relative_to(self._folder)
 
     def _encoded(self, node: Node, size: Size) -> Sample:
         rows, counts = self._texts(node.inputs["rows"], ENCODED, CORPUS)
@@ -102,7 +106,7 @@ class Samples:
         queries, folder = min(QUERIES_ASKED, size.queries), self._made(node.inputs["index"])
         inputs = {"index": folder, "queries": self._vectors(node, queries, size.dimension, "float32")}
         size = size._replace(queries=queries, hits=queries * size.hits // max(1, size.queries))
-        if folder.is_relative_to(self._folder):
+        if self._is_small(folder):
             size = size._replace(documents=min(NODES, size.documents), largest=NODES, units=1)
         spec = node.spec.model_copy(update={"recall_queries": 1, "min_recall": 0.0})
         return Sample(inputs, size._replace(memory=SEARCH_MB << 20, recalled=1), spec)

@@ -93,8 +93,10 @@ def node_types(file: Path = AUTOSCALER) -> list[NodeKind]:
 
     config = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
     head = config.get("head_node_type")
+    kinds = [kind for name, kind in config.get("available_node_types", {}).items() if name != head]
     return [
-        NodeKind(*(float(kind.get("resources", {}).get(name, 0)) for name in ("CPU", "GPU")), most, True)
-        for name, kind in config.get("available_node_types", {}).items()
-        if name != head and (most := int(kind.get("max_workers", config.get("max_workers", 0))))
+        NodeKind(float(there.get("CPU", 0)), float(there.get("GPU", 0)), most, True)
+        for kind in kinds
+        for there in [kind.get("resources", {})]
+        if (most := int(kind.get("max_workers", config.get("max_workers", 0))))
     ]

@@ -145,7 +145,9 @@ class _Admission:
 
 def _documented(model: type[BaseModel], *statuses: int) -> dict[int | str, dict[str, Any]]:
     """What a route answers, for the OpenAPI document."""
-    problems = {status: {"model": Problem, "description": HTTPStatus(status).phrase} for status in statuses}
+    problems: dict[int | str, dict[str, Any]] = {
+        status: {"model": Problem, "description": HTTPStatus(status).phrase} for status in statuses
+    }
     return {200: {"model": model, "description": "The answer."}, **problems}
 
 

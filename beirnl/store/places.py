@@ -38,7 +38,8 @@ _VARIABLES = (
 _S3, _GCS = ("s3",), ("gs", "gcs")
 
 
-_Key, _Value = TypeVar("_Key"), TypeVar("_Value")
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True)
