@@ -14,6 +14,7 @@ from beirnl.rag.answers import (
     PROMPTS,
     REFERENCES,
     answered_table,
+    match_answers,
     plan_prompts,
     replies_table,
     requests_for,
@@ -161,14 +162,22 @@ def plan_answers(unit: Unit) -> None:
     unit.out.rows_in = questions.num_rows
     for name, number in (("naive", plan.naive), ("distinct", plan.distinct), ("cut", plan.cut)):
         unit.out.count(f"requests, {name}" if name != "cut" else "prompts without all passages", number)
-    slices = [
-        plan.prompts.slice(begin, PROMPTS_PER_UNIT) for begin in range(0, plan.distinct, PROMPTS_PER_UNIT)
-    ]
-    for prompts in slices:
+    parts = list(_by_question(plan.prompts))
+    for prompts in parts:
         unit.out.write(prompts, PROMPTS)
-    for prompts in slices:
+    for prompts in parts:
         unit.out.write(_contexts(prompts, texts), CONTEXTS)
     unit.out.write(plan.references, REFERENCES)
+
+
+def _by_question(prompts: pa.Table) -> Iterator[pa.Table]:
+    """Slices of at least so many prompts but the last one; those of a question, which can lead to one and the
+    same request where its answers are open, stay together."""
+    ids, begin = prompts["question_id"].to_pylist(), 0
+    for end in range(1, len(ids) + 1):
+        if end == len(ids) or (end - begin >= PROMPTS_PER_UNIT and ids[end] != ids[end - 1]):
+            yield prompts.slice(begin, end - begin)
+            begin = end
 
 
 def _texts(passages: Artifact, run: pa.Table) -> dict[str, str]:
@@ -221,8 +230,9 @@ def answer(unit: Unit) -> None:
         texts.setdefault(row["system"], {})[row["id"]] = row["text"]
     asker, journal = _asker(unit, spec.llm, shards)
     with journal:
-        answers = asker.ask(list(requests_for(prompts, questions, texts, spec)))
-    found = answered_table(prompts, questions, answers)
+        said = asker.ask(list(requests_for(prompts, questions, texts, spec)))
+        answers = match_answers(prompts, questions, said, spec, asker) if spec.is_open else said
+    found = answered_table(prompts, questions, answers, said)
     unit.out.rows_in = prompts.num_rows
     count_usage(unit, asker.usage)
     unit.out.count("invalid", pc.sum(pc.less(found["answer"], 0)).as_py() or 0)

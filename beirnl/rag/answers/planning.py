@@ -7,8 +7,14 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from beirnl.errors import DataError
-from beirnl.rag.answers.prompts import Passages, passage_block, request_for, rotations, texts_by_id
-from beirnl.rag.prompts import read_answer_prompt
+from beirnl.rag.answers.prompts import (
+    Passages,
+    passage_block,
+    request_for,
+    rotations,
+    template_of,
+    texts_by_id,
+)
 from beirnl.specs import AnswerSpec
 
 #: Distinct prompts, in the order in which they are to be asked. ``context`` are ids of passages of
@@ -135,7 +141,7 @@ class _Planner:
     references: list[tuple[_Key, dict]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._template = read_answer_prompt(self.spec.prompt, self.spec.template)
+        self._template = template_of(self.spec)
         self._numbers: dict[object, int] = {}
         self._tokens: dict[int, int] = {}
 
