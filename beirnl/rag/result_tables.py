@@ -43,7 +43,7 @@ def share(value: float | None) -> Cell:
 
 def between(value: float, low: float, high: float, digits: int = 3) -> Cell:
     """A value with its interval."""
-    return Cell(f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]", value)
+    return Cell(f"{value:z.{digits}f} [{low:z.{digits}f}, {high:z.{digits}f}]", value)
 
 
 def estimate(one: Estimate | None) -> Cell:

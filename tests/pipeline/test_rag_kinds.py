@@ -189,9 +189,8 @@ def test_an_estimate_counts_what_a_run_then_asks(tmp_path, documents, tiny_encod
     answering += f'engine = "mock"\nopen = true\n{price}'
     questions = f'count = 6\nengine = "mock"\n{price}'
     path = experiment(tmp_path, rag(documents, answering, questions) + systems)
-    shown = beirnl("plan", path, "--estimate").stdout
-    assert "questions by mock" in " ".join(shown.split()) and "embed" in shown
     pipeline = Pipeline.of(load_experiment(path))
+    pipeline.run(LocalExecutor(), nodes=answers.sources(pipeline))
     before = answers.forecast(pipeline)
     pipeline.run(LocalExecutor(), only="plan-answers")
     planned = answers.forecast(Pipeline.of(load_experiment(path)))
@@ -209,3 +208,11 @@ def test_an_estimate_counts_what_a_run_then_asks(tmp_path, documents, tiny_encod
         assert exact.money.mid > 0
     assert before.rows[0].requests.low == 6 and planned.rows[0].requests.high == 0
     assert before.rows[-1].money.mid > planned.rows[-1].money.low > 0
+
+
+def test_an_estimate_before_there_are_questions_is_shown(tmp_path, documents):
+    path = experiment(tmp_path, rag(documents) + BM25)
+    shown = " ".join(beirnl("plan", path, "--estimate", timeout=600).stdout.split())
+    assert "questions by mock 6 0 6 – 12" in shown and "answers by mock 18 0 18" in shown
+    assert "index" in shown and "search-bm25" not in shown  # which cannot be known yet
+    assert not Pipeline.of(load_experiment(path)).workspace.journal.exists()
