@@ -58,7 +58,8 @@ def tables(
         measures: by their names (default: those of an experiment).
         language, split: of the datasets (default: those of the registry).
         depth: hits of a query.
-        workspace: folder of the results, or its address in an object store (default: :func:`default_workspace`).
+        workspace: folder of the results, or its address in an object store (default:
+            :func:`default_workspace`).
 
     Raises:
         ConfigError: a name is unknown, or nothing is to be evaluated.

@@ -286,6 +286,7 @@ class AnswerSpec(Spec):
             a chat, 5 of a completion.
         tokens_per_passage: if set, k stands for a budget of k times so many tokens of the answering LLM,
             filled with whole passages: systems with short passages then show as much text as the others.
+        match_prompt, match_template: if set, answers are open, and this prompt links them to an option.
     """
 
     llm: LlmSpec
@@ -296,3 +297,10 @@ class AnswerSpec(Spec):
     max_tokens: int = Field(default=1, gt=0)
     logprobs: int = Field(default=20, ge=0, le=20)
     tokens_per_passage: int = Field(default=0, ge=0)
+    match_prompt: str = ""
+    match_template: str = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the options are not shown with the question."""
+        return bool(self.match_template)

@@ -6,10 +6,10 @@ import typer
 
 from beirnl.api import run_nodes, with_workers
 from beirnl.cli.app import Exp, app, console, load, progress_of_terminal
-from beirnl.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from types import ModuleType
 
     from beirnl.config import Experiment
     from beirnl.graph import Node
@@ -23,8 +23,8 @@ def plan(
         bool,
         typer.Option(
             "--estimate",
-            help="Predict what is left: requests, tokens, money and hours of the translation; disk, memory "
-            "and hours of retrieval.",
+            help="Predict what is left: requests, tokens, money and hours of the translation, or of "
+            "questions and answers; disk, memory and hours of retrieval.",
         ),
     ] = False,
 ) -> None:
@@ -36,15 +36,13 @@ def plan(
     from beirnl.pipeline import Pipeline
 
     loaded = load(experiment)
-    if estimate and loaded.rag:
-        raise ConfigError(
-            "nothing estimates [rag] beforehand",
-            where=experiment,
-            remedy="run it with --only plan-answers: the receipts then tell how many prompts are left",
-        )
     if estimate:
+        from beirnl.estimates import answers, translations
+
         if loaded.translation:
-            _show_cost(loaded.only_translated)
+            _show_cost(loaded.only_translated, translations)
+        if loaded.rag:
+            _show_cost(loaded, answers)
         if loaded.system:
             _show_retrieval(loaded)
     else:
@@ -53,16 +51,15 @@ def plan(
         pipeline.check(pipeline.graph.nodes.values())
 
 
-def _show_cost(experiment: "Experiment") -> None:
-    """What the translation will take."""
+def _show_cost(experiment: "Experiment", estimates: "ModuleType") -> None:
+    """What asking an LLM will take: by the module that estimates translations, or answers."""
     from beirnl import cost
-    from beirnl.estimates import translations
     from beirnl.pipeline import Pipeline
 
     with progress_of_terminal() as progress:
         pipeline = Pipeline.of(experiment, progress)
-        _import(pipeline, translations.sources(pipeline))
-        found = translations.forecast(pipeline)
+        _import(pipeline, estimates.sources(pipeline))
+        found = estimates.forecast(pipeline)
     console().print(cost.table(found.rows, found.currency))
     for line in found.notes:
         print(line)

@@ -7,7 +7,7 @@ from beirnl.config.experiment import Experiment
 from beirnl.config.loading import experiment_of, load_experiment
 from beirnl.config.models import ModelConfig
 from beirnl.config.paths import PACKAGE, expand, resolve_path
-from beirnl.config.rag import AnswersConfig, QuestionsConfig, RagConfig
+from beirnl.config.rag import AnswersConfig, QuestionsConfig, RagConfig, RagCorpus
 from beirnl.config.sections import (
     DatasetConfig,
     EngineConfig,
@@ -41,6 +41,7 @@ __all__ = [
     "PriceConfig",
     "QuestionsConfig",
     "RagConfig",
+    "RagCorpus",
     "RerankSystem",
     "RunSystem",
     "Runtime",

@@ -17,11 +17,13 @@ from beirnl.cost.estimates import (
     SetSample,
     Speed,
     estimate,
+    hours,
     measured_counted,
     measured_expansion,
     measured_known,
     measured_repairs,
     measured_speed,
+    total,
 )
 from beirnl.cost.prices import Price, amount, money, price_of
 from beirnl.cost.rendering import notes, table
@@ -42,6 +44,7 @@ __all__ = [
     "amount",
     "bytes_per_token",
     "estimate",
+    "hours",
     "measured_counted",
     "measured_expansion",
     "measured_known",
@@ -51,5 +54,6 @@ __all__ = [
     "notes",
     "price_of",
     "table",
+    "total",
     "usual_expansion",
 ]

@@ -251,7 +251,7 @@ def estimate(
         DataError: the sample of a set with requests to be made has fewer than two (nor all) of its texts.
     """
     rows = [_row(one, price, batch, repairs, speed) for one in samples]
-    return [*rows, _sum(rows, price is not None)]
+    return [*rows, total(rows, price is not None)]
 
 
 def _row(one: SetSample, price: Price | None, batch: bool, repairs: Factor, speed: Speed) -> EstimateRow:
@@ -275,7 +275,7 @@ def _row(one: SetSample, price: Price | None, batch: bool, repairs: Factor, spee
         prompt_tokens=prompt,
         completion_tokens=completion,
         money=paid,
-        hours=_hours(requests, prompt, completion, speed, batch),
+        hours=hours(requests, prompt, completion, speed, batch),
     )
 
 
@@ -301,8 +301,15 @@ def _total(sampled: Sequence[float], asked: Range) -> Range:
     return asked.times(Range(max(0.0, mean - half), mean, mean + half))
 
 
-def _hours(requests: Range, prompt: Range, completion: Range, speed: Speed, batch: bool) -> Range | None:
-    """The longest of what the measured speed and the rate limits say; None if there is neither."""
+def hours(requests: Range, prompt: Range, completion: Range, speed: Speed, batch: bool) -> Range | None:
+    """The longest of what the measured speed and the rate limits say; None if there is neither.
+
+    Args:
+        requests: to be made.
+        prompt, completion: their tokens.
+        speed: what decides it.
+        batch: whether the provider's batch mode is used, which has no rate limits.
+    """
     bounds = []
     if (rate := speed.measured) is not None:
         per_second = (rate.high, rate.mid, rate.low)  # the quickest goes with the least work
@@ -315,9 +322,10 @@ def _hours(requests: Range, prompt: Range, completion: Range, speed: Speed, batc
     return Range(*map(max, zip(*bounds, strict=True))) if bounds else None
 
 
-def _sum(rows: Sequence[EstimateRow], priced: bool) -> EstimateRow:
+def total(rows: Sequence[EstimateRow], priced: bool) -> EstimateRow:
+    """The sum of rows; with money where it is ``priced``, with hours where all have some."""
     zero = Range.exactly(0.0)
-    hours = [row.hours for row in rows if row.hours is not None]
+    taken = [row.hours for row in rows if row.hours is not None]
     return EstimateRow(
         TOTAL,
         "",
@@ -327,5 +335,5 @@ def _sum(rows: Sequence[EstimateRow], priced: bool) -> EstimateRow:
         sum((row.prompt_tokens for row in rows), zero),
         sum((row.completion_tokens for row in rows), zero),
         sum((row.money for row in rows if row.money), zero) if priced else None,
-        sum(hours, zero) if len(hours) == len(rows) else None,
+        sum(taken, zero) if len(taken) == len(rows) else None,
     )

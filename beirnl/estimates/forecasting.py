@@ -49,20 +49,33 @@ class Row(NamedTuple):
 
 
 def sources(pipeline: Pipeline) -> list[Node]:
-    """The imported rows that an estimate reads: they must be there before."""
+    """The rows that an estimate reads, imported or cut from documents: they must be there before."""
     nodes = pipeline.graph.nodes.values()
-    return [node for node in nodes if node.stage in ("import-corpus", "import-queries", "import-run")]
+    return [node for node in nodes if node.stage in ("import-corpus", "import-queries", "import-run", "cut")]
 
 
 def forecast(pipeline: Pipeline) -> list[Row]:
     """What an experiment whose sources are imported will make for retrieval, in order of making.
 
-    Nothing is put into the workspace, and no model is asked over a network.
+    Nothing is put into the workspace, and no model is asked over a network. Searches for questions that are
+    not there yet are left out.
     """
-    states = [status for status in pipeline.plan() if status.node.stage in LAWS]
+    plan = pipeline.plan()
+    unknown = [status.node for status in plan if status.node.stage == "questions" and status.state != "done"]
+    later = _standing_on(pipeline, unknown)
+    states = [status for status in plan if status.node.stage in LAWS and status.node.key not in later]
     with tempfile.TemporaryDirectory(prefix="beirnl-probe-") as folder:
         forecaster = _Forecaster(pipeline, states, Path(folder))
         return [forecaster.row(status) for status in states]
+
+
+def _standing_on(pipeline: Pipeline, nodes: Sequence[Node]) -> set[str]:
+    """Keys of nodes and of everything that is made from them."""
+    found = {node.key for node in nodes}
+    for node in pipeline.graph.nodes.values():  # in order of making
+        if any(other.key in found for other in node.inputs.values()):
+            found.add(node.key)
+    return found
 
 
 class _Forecaster:

@@ -83,5 +83,5 @@ def origin(node: Node, kind: str) -> Node:
 
 
 def is_text(node: Node) -> bool:
-    """Whether a node holds texts, imported or translated."""
-    return node.stage in ("import-corpus", "import-queries", "check", "repair")
+    """Whether a node holds texts, imported, translated or cut, or questions."""
+    return node.stage in ("import-corpus", "import-queries", "check", "repair", "cut", "questions")

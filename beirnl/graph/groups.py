@@ -22,8 +22,8 @@ def without(graph: Graph, group: Sequence[Node], error: BeirnlError) -> dict[str
         BeirnlError: the error itself, where it is of no system, or no system would be left.
     """
     names = dict.fromkeys(name for node in group for name in graph.systems_on(node))
-    searched = graph.answering.searched if graph.answering else ()
-    if isinstance(error, _OF_NO_SYSTEM) or not names or len(names) == len(searched):
+    systems = {one.system.name for one in graph.searching}
+    if isinstance(error, _OF_NO_SYSTEM) or not names or len(names) == len(systems):
         raise error
     return dict.fromkeys(names, str(error))
 

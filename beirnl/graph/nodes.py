@@ -108,7 +108,7 @@ class Searched:
 
 @dataclass(frozen=True)
 class Answering:
-    """A question answering experiment as far as reports need it.
+    """Question answering on one corpus as far as reports need it.
 
     Attributes:
         questions: as queries.
@@ -129,7 +129,8 @@ class Answering:
 class Graph:
     """All nodes in order of making, each key once, what is translated, evaluated and answered.
 
-    ``failed``: reason by system of those that are left out, since they gave nothing.
+    ``corpora``: question answering by corpus. ``failed``: reason by system of those that are left out, since
+    they gave nothing.
     """
 
     nodes: dict[str, Node] = field(default_factory=dict)
@@ -137,8 +138,18 @@ class Graph:
     evaluations: list[Evaluation] = field(default_factory=list)
     source_languages: dict[str, str] = field(default_factory=dict)
     expected_parts: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    answering: Answering | None = None
+    corpora: dict[str, Answering] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def answering(self) -> Answering | None:
+        """Question answering on the only corpus, or the first one; None where there is none."""
+        return next(iter(self.corpora.values()), None)
+
+    @property
+    def searching(self) -> list[Searched]:
+        """The systems of question answering, on every corpus."""
+        return [one for answering in self.corpora.values() for one in answering.searched]
 
     def add(self, node: Node) -> Node:
         """Add a node, or find the one that makes the same."""
@@ -147,14 +158,13 @@ class Graph:
     def systems_on(self, node: Node) -> list[str]:
         """Systems that can be left out where a node fails, since everything else goes on without it: those
         whose runs are made from it, if that is not all that is made from it."""
-        if self.answering is None:
-            return []
-        shared = [self.answering.documents, self.answering.questions]
+        shared = [node for one in self.corpora.values() for node in (one.documents, one.questions)]
         if any(_stands_on(one, node) for one in shared):
             return []
-        searched = self.answering.searched
+        searched = self.searching
         readers = [one.system.name for one in searched if one.reader.key == node.key]
-        return readers or [one.system.name for one in searched if _stands_on(one.run, node)]
+        found = readers or [one.system.name for one in searched if _stands_on(one.run, node)]
+        return list(dict.fromkeys(found))
 
     def asked(self) -> list[LlmSpec]:
         """The LLMs that the nodes ask, each once."""

@@ -12,6 +12,7 @@ from beirnl.config import (
     LateSystem,
     QuestionsConfig,
     RagConfig,
+    RagCorpus,
     System,
     resolve_path,
 )
@@ -20,7 +21,12 @@ from beirnl.graph.nodes import Answering, Graph, Node, Searched, Texts
 from beirnl.graph.systems import encoder_spec, late_spec, search
 from beirnl.graph.translations import llm_spec, read_prompt
 from beirnl.rag.documents import Source, find
-from beirnl.rag.prompts import read_answer_prompt, read_question_prompt
+from beirnl.rag.prompts import (
+    read_answer_prompt,
+    read_match_prompt,
+    read_open_prompt,
+    read_question_prompt,
+)
 from beirnl.rag.readers import ReaderSpec
 from beirnl.specs import EncoderSpec, LlmSpec, QuestionSpec
 from beirnl.stages.documents import DocumentsSpec, PassagesSpec
@@ -46,24 +52,27 @@ def add_answering(
         ConfigError, DataError: something that the file names is not there or not as it must be.
         PrerequisiteError: no system is left, and why the first is not.
     """
-    rag = experiment.rag
-    assert rag is not None
-    documents = graph.add(Node("import-documents", "documents", _documents(experiment, rag, digests), {}))
-    generated = _generated(graph, experiment, rag, documents)
-    questions = _questions(graph, experiment, rag, documents, generated, digests)
-    texts = Texts(
-        DatasetConfig(name="documents"),
-        "",
-        rag.language,
-        rag.language,
-        False,
-        documents,
-        questions,
-        questions,
-    )
+    assert experiment.rag is not None
     graph.failed.update(
         {system.name: failed[system.name] for system in experiment.system if system.name in failed}
     )
+    for corpus in experiment.rag.corpora:
+        graph.corpora[corpus.name] = _answering(graph, experiment, corpus, digests)
+    _refuse_twice(graph, experiment)
+
+
+def _answering(graph: Graph, experiment: Experiment, corpus: RagCorpus, digests: FileDigests) -> Answering:
+    """The nodes of one corpus."""
+    rag = experiment.rag
+    assert rag is not None
+    documents = graph.add(
+        Node("import-documents", corpus.name, _documents(experiment, rag, corpus, digests), {})
+    )
+    generated = _generated(graph, experiment, rag, documents)
+    questions = _questions(graph, experiment, corpus, documents, generated, digests)
+    language = corpus.language or rag.language
+    dataset = DatasetConfig(name=corpus.name)
+    texts = Texts(dataset, "", language, language, False, documents, questions, questions)
     readers = _readers(graph, experiment, texts)
     searched = []
     for system in experiment.system:
@@ -79,11 +88,26 @@ def add_answering(
         plans[one.called] = graph.add(Node("plan-answers", texts.label, spec, inputs, one.called))
         inputs = {"rows": plans[one.called], "questions": questions}
         answers[one.called] = graph.add(Node("answer", texts.label, spec, inputs, one.called))
-    graph.answering = Answering(documents, questions, generated, tuple(searched), plans, answers)
+    return Answering(documents, questions, generated, tuple(searched), plans, answers)
 
 
-def _documents(experiment: Experiment, rag: RagConfig, digests: FileDigests) -> DocumentsSpec:
-    folder = resolve_path(rag.documents, experiment.file)
+def _refuse_twice(graph: Graph, experiment: Experiment) -> None:
+    """Two corpora of equal documents and questions would be one, told twice."""
+    names: dict[str, str] = {}
+    for name, one in graph.corpora.items():
+        other = names.setdefault(one.questions.key, name)
+        if other != name:
+            raise ConfigError(
+                f"the corpora {other!r} and {name!r} have the same documents and questions",
+                where=experiment.file,
+                remedy="leave one of them out",
+            )
+
+
+def _documents(
+    experiment: Experiment, rag: RagConfig, corpus: RagCorpus, digests: FileDigests
+) -> DocumentsSpec:
+    folder = resolve_path(corpus.documents, experiment.file)
     if not folder.is_dir():
         raise DataError("is no folder", where=folder, remedy="set documents to the folder that holds them")
     workspace = place_of(experiment.workspace_path)
@@ -95,7 +119,7 @@ def _documents(experiment: Experiment, rag: RagConfig, digests: FileDigests) -> 
         )
     files = [source for source in find(folder) if isinstance(source, Source)]
     named = dict(zip((f.id for f in files), digests.all_sha256(f.path for f in files), strict=True))
-    described = _file(experiment, rag.descriptions) if rag.descriptions else None
+    described = _file(experiment, corpus.descriptions) if corpus.descriptions else None
     more = [digests.sha256(described)] if described else []
     return DocumentsSpec(
         sha256=digest([named, *more]), fields=rag.fields, folder=folder, descriptions=described
@@ -114,7 +138,8 @@ def _generated(graph: Graph, experiment: Experiment, rag: RagConfig, documents: 
     if not config.count:
         return None
     spec = _question_spec(experiment, config)
-    return graph.add(Node("generate-questions", "documents", spec, {"rows": documents}, spec.prompt))
+    inputs = {"rows": documents}
+    return graph.add(Node("generate-questions", documents.label, spec, inputs, spec.prompt))
 
 
 def _question_spec(experiment: Experiment, config: QuestionsConfig) -> QuestionSpec:
@@ -133,19 +158,19 @@ def _question_spec(experiment: Experiment, config: QuestionsConfig) -> QuestionS
 def _questions(
     graph: Graph,
     experiment: Experiment,
-    rag: RagConfig,
+    corpus: RagCorpus,
     documents: Node,
     generated: Node | None,
     digests: FileDigests,
 ) -> Node:
-    config, inputs = rag.questions, {"documents": documents}
-    spec = OwnQuestionsSpec()
-    if config.file:
-        file = _file(experiment, config.file)
-        spec = OwnQuestionsSpec(sha256=digests.sha256(file), options=config.options or None, file=file)
+    assert experiment.rag is not None
+    inputs, spec = {"documents": documents}, OwnQuestionsSpec()
+    if corpus.questions:
+        file, options = _file(experiment, corpus.questions), experiment.rag.questions.options
+        spec = OwnQuestionsSpec(sha256=digests.sha256(file), options=options or None, file=file)
     if generated:
         inputs["generated"] = generated
-    return graph.add(Node("questions", "documents", spec, inputs))
+    return graph.add(Node("questions", documents.label, spec, inputs))
 
 
 def _readers(graph: Graph, experiment: Experiment, texts: Texts) -> dict[str, Node]:
@@ -197,7 +222,7 @@ def _passages(
     inputs = {"rows": documents, **{f"reader-{n}": node for n, node in enumerate(chosen)}}
     spec = PassagesSpec(size=cut.size, overlap=cut.overlap, sentences=cut.sentences)
     purpose = "all" if cut.mode == "common" else _model(system)
-    return graph.add(Node("cut", "documents", spec, inputs, purpose))
+    return graph.add(Node("cut", documents.label, spec, inputs, purpose))
 
 
 def _search(
@@ -214,7 +239,10 @@ def _answers_spec(
     experiment: Experiment, rag: RagConfig, config: AnswersConfig, searched: Sequence[Searched]
 ) -> AnswersSpec:
     name, template = read_prompt(experiment, config.prompt)
-    read_answer_prompt(name, template)
+    (read_open_prompt if config.open else read_answer_prompt)(name, template)
+    match = read_prompt(experiment, config.match_prompt) if config.open else ("", "")
+    if config.open:
+        read_match_prompt(*match)
     llm = llm_spec(experiment, config, heading="[[rag.answers]]")
     # an answer's length is told with each request: the model is then the one that asks, if that is the same
     llm = llm.model_copy(update={"max_tokens": LlmSpec.model_fields["max_tokens"].default})
@@ -229,4 +257,6 @@ def _answers_spec(
         tokens_per_passage=rag.passages.budget,
         name=config.called,
         systems=tuple(one.system.name for one in searched),
+        match_prompt=match[0],
+        match_template=match[1],
     )

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
 from beirnl.errors import EngineError
-from beirnl.llm.mock_questions import choose, write_question
+from beirnl.llm.mock_questions import answer_openly, choose, write_question
 from beirnl.llm.protocol import Answer, Enough, Request, Surroundings, never
 from beirnl.specs import LlmSpec
 
@@ -103,6 +103,8 @@ class MockLlm:
             time.sleep(self._delay)
         if request.choices or request.json_schema:
             return _finished((choose if request.choices else write_question)(request), request, "")
+        if (opened := answer_openly(request)) is not None:
+            return _finished(opened, request, "")
         asked = request.last_text
         source = asked if self._languages else _source(asked)
         mark = _FAULT.search(source)

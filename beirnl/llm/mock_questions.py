@@ -13,6 +13,8 @@ from beirnl.llm.protocol import Request
 
 GAP = "____"
 _BETWEEN_LINES = re.compile(r"^-{5,}\n(.*)\n-{5,}$", re.MULTILINE | re.DOTALL)
+_MATCH = re.compile(r"^Given answer: (.*)\n\nOptions:\n((?:\(\d+\) .*\n?)+)", re.MULTILINE)
+_GAPPED = re.compile(rf"^Question: (.*{GAP}.*)$((?s:.*))", re.MULTILINE)
 _LABEL = re.compile(r"^Text: (.*)$", re.MULTILINE)
 _SENTENCE = re.compile(r"[^.!?\n]+")
 _WORD = re.compile(r"\b[^\W\d_]{5,}\b")
@@ -51,7 +53,10 @@ def _written(question: str, answer: str, others: list[str]) -> str:
 
 def choose(request: Request) -> str:
     """The number of the option with which the question's sentence stands in a passage, or which stands there
-    by itself; a guess that depends on the question alone, where none does."""
+    by itself; a guess that depends on the question alone, where none does. Where an answer is given: that of
+    the option which says the same, else the last choice."""
+    if matched := _MATCH.search(request.last_text):
+        return _matching(matched[1], matched[2].splitlines(), request.choices)
     read = read_prompt(request.last_text)
     if read is None:
         return request.choices[0]
@@ -61,3 +66,19 @@ def choose(request: Request) -> str:
         if read.shows(question, sought):
             return str(number)
     return request.choices[zlib.crc32(question.encode()) % len(request.choices)]
+
+
+def _matching(answer: str, options: list[str], choices: tuple[str, ...]) -> str:
+    said = [option.partition(" ")[2].casefold() for option in options]
+    return str(said.index(answer.casefold())) if answer.casefold() in said else choices[-1]
+
+
+def answer_openly(request: Request) -> str | None:
+    """The word that fills the gap of a question where its sentence stands in a passage; None where the
+    request asks for something else."""
+    asked = _GAPPED.search(request.last_text)
+    if asked is None:
+        return None
+    before, _, behind = asked[1].rstrip("?").partition(GAP)
+    found = re.search(rf"{re.escape(before)}(\w+){re.escape(behind)}", " ".join(asked[2].split()))
+    return found[1] if found else "I cannot tell."

@@ -19,6 +19,8 @@ from beirnl.translation.prompts import lines, read_head
 #: Placeholders of each kind of prompt; those of the value must be there, the others may.
 QUESTION = {"text": True, "options": False, "wrong": False}
 ANSWER = {"question": True, "options": True, "passages": True, "last": False}
+OPEN = {"question": True, "passages": True}
+MATCH = {"question": True, "answer": True, "options": True, "last": False, "none": False}
 
 _PLACEHOLDER = re.compile(r"\{([a-z]+)\}")
 
@@ -70,7 +72,7 @@ def read_question_prompt(name: str, content: str) -> Template:
     Raises:
         ConfigError: a placeholder is missing or unknown, or the part above ``---`` is malformed.
     """
-    return _read(name, content, tuple(QUESTION), tuple(name for name, needed in QUESTION.items() if needed))
+    return _read(name, content, *_placeholders(QUESTION))
 
 
 def read_answer_prompt(name: str, content: str) -> Template:
@@ -80,10 +82,42 @@ def read_answer_prompt(name: str, content: str) -> Template:
     Raises:
         ConfigError: a placeholder is missing or unknown, or the part above ``---`` is malformed.
     """
-    template = _read(name, content, tuple(ANSWER), tuple(name for name, needed in ANSWER.items() if needed))
-    _check(name, template.passage, ("passage", "rank"), ("passage",))
-    _check(name, template.option, ("option", "number"), ("option", "number"))
+    template = _read(name, content, *_placeholders(ANSWER))
+    _check(name, template.passage, *_PASSAGE)
+    _check(name, template.option, *_OPTION)
     return template
+
+
+def read_open_prompt(name: str, content: str) -> Template:
+    """A prompt file that asks for an answer without options: ``{question}``, ``{passages}``.
+
+    Raises:
+        ConfigError: as :func:`read_answer_prompt`.
+    """
+    template = _read(name, content, *_placeholders(OPEN))
+    _check(name, template.passage, *_PASSAGE)
+    return template
+
+
+def read_match_prompt(name: str, content: str) -> Template:
+    """A prompt file that links an open answer to an option: ``{question}``, ``{answer}``, ``{options}``, and
+    if it likes ``{last}`` and ``{none}``, the number of the last option and that of none of them.
+
+    Raises:
+        ConfigError: as :func:`read_answer_prompt`.
+    """
+    template = _read(name, content, *_placeholders(MATCH))
+    _check(name, template.option, *_OPTION)
+    return template
+
+
+_PASSAGE = ("passage", "rank"), ("passage",)
+_OPTION = ("option", "number"), ("option", "number")
+
+
+def _placeholders(kind: Mapping[str, bool]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """All of a kind of prompt, and those that must be there."""
+    return tuple(kind), tuple(name for name, needed in kind.items() if needed)
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:

@@ -33,7 +33,26 @@ def part(
     passages: pl.DataFrame,
     limit: int = LIMIT,
 ) -> Part:
-    """A section in which any question can be looked up, those first on which systems differ most.
+    """A section in which any question can be looked up; arguments as of :func:`views`."""
+    return section(views(result, questions, replies, passages, limit))
+
+
+def section(shown: Sequence[Mapping[str, Any]]) -> Part:
+    """The section of a page with some :func:`views`."""
+    html, script = (files(__package__).joinpath(name).read_text("utf-8") for name in _FILES)
+    data = f'<script type="application/json" id="per-question-data">{in_script(shown)}</script>\n'
+    return Part("per-question", "Question by question", html + data, script)
+
+
+def views(
+    result: Result,
+    questions: pl.DataFrame,
+    replies: pl.DataFrame,
+    passages: pl.DataFrame,
+    limit: int = LIMIT,
+    corpus: str = "",
+) -> list[dict[str, Any]]:
+    """Questions as each LLM answered them, those first on which systems differ most.
 
     Args:
         result: of the replies.
@@ -42,6 +61,7 @@ def part(
         passages: columns id, doc_id and text, of the passages in contexts; others may be among them.
         limit: characters of JSON, shared equally by LLMs; questions beyond it are left out, and their number
             is said.
+        corpus: what they are about, where there are several.
     """
     wanted = replies["context"].explode().drop_nulls().unique()
     shown = passages.filter(pl.col("id").is_in(wanted.implode()))
@@ -51,10 +71,8 @@ def part(
     }
     rows = {row["id"]: row for row in questions.iter_rows(named=True)}
     share = limit // max(1, len(result.llms))
-    views = [_view(result, llm, rows, replies.filter(llm=llm), texts, share) for llm in result.llms]
-    html, script = (files(__package__).joinpath(name).read_text("utf-8") for name in _FILES)
-    data = f'<script type="application/json" id="per-question-data">{in_script(views)}</script>\n'
-    return Part("per-question", "Question by question", html + data, script)
+    made = [_view(result, llm, rows, replies.filter(llm=llm), texts, share) for llm in result.llms]
+    return [one | {"name": f"{one['name']}, {corpus}"} for one in made] if corpus else made
 
 
 _FILES = ("question_views.html", "question_views.js")

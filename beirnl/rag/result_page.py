@@ -8,12 +8,12 @@ from beirnl.rag import question_views, result_plots, result_tables, result_text
 from beirnl.rag.result import Result
 
 
-def report(name: str, result: Result) -> Report:
-    """The result as a report that every format of the command line renders."""
+def report(name: str, result: Result, mark: str = "") -> Report:
+    """The result as a report that every format of the command line renders; ``mark`` as of its plots."""
     return Report(
         name=name,
         tables=result_tables.tables(result),
-        plots=result_plots.plots(result),
+        plots=result_plots.plots(result, mark),
         notes=result_text.notes(result),
         warnings=result_text.warnings(result),
     )

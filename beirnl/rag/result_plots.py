@@ -22,15 +22,20 @@ _COSTS = {
 }
 
 
-def plots(result: Result) -> list[Plot]:
-    """Accuracy against k for each LLM, for all LLMs on the same axes, and against cost where it is known."""
+def plots(result: Result, mark: str = "") -> list[Plot]:
+    """Accuracy against k for each LLM, for all LLMs on the same axes, and against cost where it is known.
+
+    Args:
+        result: of one corpus.
+        mark: begins the identifiers, of which a page has each once.
+    """
     made = [
-        _against_k(result, [llm], f"by-k-{at}", f"Accuracy against k, answered by {llm}")
+        _against_k(result, [llm], f"{mark}by-k-{at}", f"Accuracy against k, answered by {llm}")
         for at, llm in enumerate(result.llms)
     ]
     if len(result.llms) > 1:
-        made.append(_against_k(result, result.llms, "by-k", "Accuracy against k, all LLMs"))
-    return [*made, *_against_cost(result)]
+        made.append(_against_k(result, result.llms, f"{mark}by-k", "Accuracy against k, all LLMs"))
+    return [*made, *_against_cost(result, mark)]
 
 
 def _against_k(result: Result, llms: Sequence[str], name: str, title: str) -> Plot:
@@ -83,10 +88,10 @@ def _legend(axes: "Axes", systems: Sequence[str], llms: Sequence[str]) -> None:
     axes.figure.legend(handles=handles, loc="outside upper left", ncols=_LEGEND_COLUMNS)
 
 
-def _against_cost(result: Result) -> Iterator[Plot]:
+def _against_cost(result: Result, mark: str) -> Iterator[Plot]:
     for column, (name, label) in _COSTS.items():
         rows = result.costs.select("llm", "system", "accuracy", column).rows()
         points = [Point(system, llm, accuracy, cost) for llm, system, accuracy, cost in rows]
         if len({point.cost for point in points if point.cost}) > 1:
             title = f"Accuracy at k = {result.k} against {name}"
-            yield plot(f"against-{column}", title, label, "accuracy", points)
+            yield plot(f"{mark}against-{column}", title, label, "accuracy", points)

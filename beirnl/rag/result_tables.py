@@ -13,7 +13,7 @@ BARE = "no passages"  # what k = 0 is called
 _CHOICE, _ACCURACY, _BEHIND = "Which system", "Accuracy", "Behind the accuracies"
 _NONE = "–"
 _BEST_K = "*"
-_NOT_SHOWN = "not shown to differ from the best, which is not the same as equal to it"
+NOT_SHOWN = "not shown to differ from the best, which is not the same as equal to it"
 
 
 def tables(result: Result) -> list[Table]:
@@ -43,10 +43,11 @@ def share(value: float | None) -> Cell:
 
 def between(value: float, low: float, high: float, digits: int = 3) -> Cell:
     """A value with its interval."""
-    return Cell(f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]", value)
+    return Cell(f"{value:z.{digits}f} [{low:z.{digits}f}, {high:z.{digits}f}]", value)
 
 
-def _estimate(one: Estimate | None) -> Cell:
+def estimate(one: Estimate | None) -> Cell:
+    """An accuracy with its interval, or that it lacks questions; a dash for None."""
     if one is None:
         return Cell(_NONE)
     if not one.complete:
@@ -83,13 +84,13 @@ def _systems(result: Result, llm: str) -> Table:
     )
     title = f"Systems at k = {result.k}, answered by {llm}"
     made = table(_CHOICE, title, caption, heads, rows)
-    return made._replace(footnotes=[(NOT_BELOW, _NOT_SHOWN)] if choice and choice.equals else [])
+    return made._replace(footnotes=[(NOT_BELOW, NOT_SHOWN)] if choice and choice.equals else [])
 
 
 def _system(result: Result, choice: Choice | None, setup: Setup) -> list[Cell]:
     best = choice is not None and choice.best == setup
     note = NOT_BELOW if choice and setup in choice.equals else ""
-    cells = [Cell(setup.system), _estimate(result.found.get(setup))._replace(best=best, notes=note)]
+    cells = [Cell(setup.system), estimate(result.found.get(setup))._replace(best=best, notes=note)]
     beside = choice.against_best(setup) if choice else None
     if beside is None:
         return [*cells, *[Cell(_NONE)] * 5]
@@ -143,7 +144,7 @@ def _accuracies(result: Result, llm: str, found: Mapping[Setup, Estimate], what:
             one, own = column[at], best.get(system)
             is_best = bool(k and one and one.value == top)
             mark = _BEST_K if not what and own and own.k == k else ""
-            cells.append(_estimate(one)._replace(best=is_best, notes=mark))
+            cells.append(estimate(one)._replace(best=is_best, notes=mark))
         rows.append(cells)
     caption = f"{_how(result) if not what else 'As above.'} k = 0 is asked once for all systems."
     title = f"Accuracy by k, answered by {llm}{what}"
@@ -168,7 +169,7 @@ def _pairs(result: Result, choice: Choice, name: str) -> Table:
 
 def _confirmed(result: Result) -> Table:
     rows = [
-        [Cell(llm), Cell(named(one.chosen)), number(one.chosen.k), _estimate(one.first), _estimate(one.held)]
+        [Cell(llm), Cell(named(one.chosen)), number(one.chosen.k), estimate(one.first), estimate(one.held)]
         for llm, one in result.confirmations.items()
     ]
     heads = ("LLM", "system", "k", "accuracy where it was chosen", "accuracy on the held-out half")
@@ -194,7 +195,7 @@ def _held_out(result: Result) -> Table:
 
 def _recall(result: Result) -> Table:
     rows = [
-        [Cell(system), *(_estimate(result.recall.get((system, depth))) for depth in DEPTHS)]
+        [Cell(system), *(estimate(result.recall.get((system, depth))) for depth in DEPTHS)]
         for system in dict.fromkeys(system for system, _ in result.recall)
     ]
     caption = "Share of the questions with a known document of which a passage is among the first."

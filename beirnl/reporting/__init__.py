@@ -43,7 +43,7 @@ def gather(pipeline: Pipeline) -> Report:
         for line in receipt.warnings
     ]
     warnings += [line for node in nodes for line in _told(pipeline, node)]
-    if pipeline.graph.answering:
+    if pipeline.graph.corpora:
         told = rag.answered(pipeline, finished, _resampling(pipeline))
         notes = [*told.notes, *pipeline.experiment.notes]
         lines = [*warnings, *told.warnings]

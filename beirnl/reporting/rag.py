@@ -3,18 +3,21 @@
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from itertools import compress
+from typing import Any, NamedTuple
 
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from beirnl.evaluation.query_views import LIMIT
 from beirnl.evaluation.records import Report
 from beirnl.evaluation.uncertainty import Resampling
 from beirnl.graph import Answering, Node
 from beirnl.pipeline import Pipeline
-from beirnl.rag import question_views, result_page
+from beirnl.rag import corpora, question_views, result_page
 from beirnl.rag.marks import answerable, marks
-from beirnl.rag.result import Result, result
+from beirnl.rag.result import Result
+from beirnl.rag.result import result as evaluated
 from beirnl.stages.questions import contexts_of, questions_of
 from beirnl.store.artifacts import Artifact
 
@@ -27,13 +30,39 @@ def answered(pipeline: Pipeline, finished: Collection[str], settings: Resampling
         finished: keys of what is done.
         settings: of resampling.
     """
-    answering = pipeline.graph.answering
-    assert answering is not None
-    return _Gathered(pipeline, answering, finished, settings).report()
+    experiment = pipeline.experiment
+    answerings = pipeline.graph.corpora
+    several, limit = len(answerings) > 1, LIMIT // len(answerings)
+    gathered = {name: _Gathered(pipeline, one, finished, settings) for name, one in answerings.items()}
+    results, reports, views = dict[str, Result](), dict[str, Report](), []
+    for number, (corpus, one) in enumerate(gathered.items()):
+        if one.has_answers:
+            found = one.found(f"c{number}-" if several else "")
+            results[corpus], reports[corpus] = found.result, found.report
+            views += one.views(found, limit, corpus if several else "")
+    if not results:
+        return Report(experiment.name, warnings=_left_out(pipeline))
+    part = question_views.section(views)
+    if several:
+        return corpora.joined(experiment.name, reports, results, part)
+    return replace(next(iter(reports.values())), parts=[part])
+
+
+def _left_out(pipeline: Pipeline) -> list[str]:
+    return [f"{system} is left out: {why}" for system, why in pipeline.graph.failed.items()]
+
+
+class _Found(NamedTuple):
+    """What was found on a corpus: the report, and what it is of."""
+
+    report: Report
+    result: Result
+    questions: pl.DataFrame
+    replies: pl.DataFrame
 
 
 class _Gathered:
-    """Artifacts that are done, as tables."""
+    """Artifacts of a corpus that are done, as tables."""
 
     def __init__(
         self, pipeline: Pipeline, answering: Answering, finished: Collection[str], settings: Resampling
@@ -41,25 +70,28 @@ class _Gathered:
         self._pipeline, self._answering, self._settings = pipeline, answering, settings
         self._llms = [llm for llm, node in answering.answers.items() if node.key in finished]
 
-    def report(self) -> Report:
-        """Tables, plots, notes, warnings, and the questions one by one."""
-        name = self._pipeline.experiment.name
-        if not self._llms:
-            return Report(
-                name, warnings=[f"{s} is left out: {why}" for s, why in self._pipeline.graph.failed.items()]
-            )
+    @property
+    def has_answers(self) -> bool:
+        """Whether a model has answered."""
+        return bool(self._llms)
+
+    def found(self, mark: str) -> _Found:
+        """Tables, plots, notes and warnings; ``mark`` as of the plots."""
         questions, replies = self._questions(), self._replies()
         easy = self._answerable(questions, replies)
         kept = questions.filter(~pl.col("id").is_in(easy))
         asked = replies.filter(~pl.col("question_id").is_in(easy))
-        found = self._result(kept, asked)
-        made = result_page.report(name, found)
+        result = self._result(kept, asked)
+        made = result_page.report(self._pipeline.experiment.name, result, mark)
         notes = [*made.notes, *self._savings(), *self._refusals()]
         if easy:
             notes += _removed(self._result(questions, replies), len(easy))
-        shown = _by_system(asked)
-        part = question_views.part(found, kept, shown, self._contexts())
-        return replace(made, notes=notes, parts=[part])
+        return _Found(replace(made, notes=notes), result, kept, asked)
+
+    def views(self, found: _Found, limit: int, corpus: str) -> list[dict[str, Any]]:
+        """The questions one by one, in so many characters of JSON."""
+        shown = _by_system(found.replies)
+        return question_views.views(found.result, found.questions, shown, self._contexts(), limit, corpus)
 
     def _artifact(self, node: Node) -> Artifact:
         return node.artifact(self._pipeline.workspace)
@@ -83,7 +115,7 @@ class _Gathered:
     def _result(self, questions: pl.DataFrame, replies: pl.DataFrame) -> Result:
         rag = self._pipeline.experiment.rag
         assert rag is not None
-        return result(
+        return evaluated(
             questions,
             replies,
             rag.k,

@@ -17,6 +17,7 @@ from beirnl.rag.answers import (
     PROMPTS,
     REFERENCES,
     answered_table,
+    match_answers,
     plan_prompts,
     replies_table,
     requests_for,
@@ -165,10 +166,10 @@ def plan_answers(unit: Unit) -> None:
     unit.out.rows_in = questions.num_rows
     for name, number in (("naive", plan.naive), ("distinct", plan.distinct), ("cut", plan.cut)):
         unit.out.count(f"requests, {name}" if name != "cut" else "prompts without all passages", number)
-    slices = _by_question(plan.prompts, questions)
-    for prompts in slices:
+    parts = _by_question(plan.prompts, questions)
+    for prompts in parts:
         unit.out.write(prompts, PROMPTS)
-    for prompts in slices:
+    for prompts in parts:
         unit.out.write(_contexts(prompts, texts), CONTEXTS)
     unit.out.write(plan.references, REFERENCES)
 
@@ -237,8 +238,9 @@ def answer(unit: Unit) -> None:
         texts.setdefault(row["system"], {})[row["id"]] = row["text"]
     asker, journal = _asker(unit, spec.llm, shards)
     with journal:
-        answers = asker.ask(list(requests_for(prompts, questions, texts, spec)))
-    found = answered_table(prompts, questions, answers)
+        said = asker.ask(list(requests_for(prompts, questions, texts, spec)))
+        answers = match_answers(prompts, questions, said, spec, asker) if spec.is_open else said
+    found = answered_table(prompts, questions, answers, said)
     unit.out.rows_in = prompts.num_rows
     count_usage(unit, asker.usage)
     unit.out.count("invalid", pc.sum(pc.less(found["answer"], 0)).as_py() or 0)

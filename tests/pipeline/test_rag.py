@@ -6,7 +6,7 @@ import signal
 from collections import Counter
 
 import pytest
-from rag_experiments import found, journal, rag, replies
+from rag_experiments import ANSWERS, ASKED, BM25, answered_keys, found, rag, replies, write_documents
 from running import beirnl, experiment, run, system
 from running import report as reported
 from support import ROOT
@@ -19,43 +19,10 @@ from beirnl.pipeline import Pipeline
 from beirnl.reporting import gather
 from beirnl.stages.questions import questions_of
 
-BM25 = system("bm25", "BM25")
-TEXTS = (
-    "Windmills near Kinderdijk pumped water from the polders into the river for almost three centuries. "
-    "Their wooden sails were later replaced by engines that burned diesel.",
-    "The violin maker Stradivari varnished spruce with a recipe which nobody has been able to repeat. "
-    "Modern acoustics found few differences between old instruments and new copies.",
-    "Beekeepers move their hives at night, because every worker is then back inside the colony. "
-    "Heather honey is so thick that presses rather than centrifuges extract it.",
-    "Glaciers carry boulders over long distances and leave moraines behind wherever the climate warms. "
-    "Geologists date such ridges by counting isotopes of beryllium.",
-    "Lighthouses were identified by the rhythm of their flashes, which captains looked up in printed lists. "
-    "Fresnel lenses made a small flame visible beyond the horizon.",
-    "Porcelain was fired twice, first without glaze and afterwards with feldspar at higher temperature. "
-    "Potters in Meissen guarded this knowledge from competitors behind castle walls.",
-)
-ASKED = (
-    "Kinderdijk",
-    "Stradivari",
-    "Heather",
-    "moraines",
-)  # words of the first four, by which they are asked
-ANSWERS = ("diesel", "spruce", "centrifuges", "beryllium")
-
 
 @pytest.fixture
 def documents(tmp_path):
-    """Documents of five kinds, two with one name, one that is broken."""
-    folder = tmp_path / "documents"
-    (folder / "old").mkdir(parents=True)
-    (folder / "a.txt").write_text(TEXTS[0])
-    (folder / "old" / "a.txt").write_text(TEXTS[1])
-    (folder / "b.md").write_text(f"# Workshops\n\n{TEXTS[2]}\n")
-    (folder / "c.html").write_text(f"<html><body><p>{TEXTS[3]}</p></body></html>")
-    (folder / "d.json").write_text(json.dumps({"text": TEXTS[4]}))
-    (folder / "e.srt").write_text(f"1\n00:00:01,000 --> 00:00:04,000\n{TEXTS[5]}\n")
-    (folder / "broken.pdf").write_bytes(b"%PDF-1.7\nnothing more")
-    return folder
+    return write_documents(tmp_path / "documents")
 
 
 def test_from_documents_to_a_report(tmp_path, documents, tiny_encoder):
@@ -69,7 +36,7 @@ def test_from_documents_to_a_report(tmp_path, documents, tiny_encoder):
         for name in ("one", "same")
     }
     assert by_system["one"] == by_system["same"]
-    keys = journal(pipeline)
+    keys = answered_keys(pipeline)
     assert max(Counter(keys).values()) == 1
     (receipt,) = pipeline.graph.answering.plans["mock"].artifact(pipeline.workspace).receipts()
     assert receipt.counts["requests, naive"] == 6 * 2 * 3 * 3
@@ -124,12 +91,12 @@ def test_a_model_that_cannot_be_loaded_does_not_end_the_others(tmp_path, documen
     ]
     assert len(rows) == 2 and all("failed: " in row[1].text for row in rows)
     assert set(Pipeline.of(load_experiment(path)).graph.failed) == {"other", "absent"}  # as reports see it
-    before = len(journal(pipeline))
+    before = len(answered_keys(pipeline))
     shutil.copy(kept, weights)
     again = Pipeline.of(load_experiment(path), again=True)
     again.run(LocalExecutor())
     assert {r["system"] for r in replies(again)} == {"", "BM25", "tiny", "other"}
-    assert max(Counter(journal(again)).values()) == 1 and len(journal(again)) >= before
+    assert max(Counter(answered_keys(again)).values()) == 1 and len(answered_keys(again)) >= before
 
 
 def test_a_killed_run_asks_nothing_twice(tmp_path, documents):
@@ -141,10 +108,10 @@ def test_a_killed_run_asks_nothing_twice(tmp_path, documents):
         if begun == "questions":
             beirnl("run", path, "--only", begun)
     pipeline = Pipeline.of(load_experiment(path))
-    assert len(journal(pipeline)) == 6 + 1
+    assert len(answered_keys(pipeline)) == 6 + 1
     done = beirnl("run", path)
     assert "Systems at k = 2" in done.stdout
-    keys = journal(pipeline)
+    keys = answered_keys(pipeline)
     (receipt,) = pipeline.graph.answering.plans["mock"].artifact(pipeline.workspace).receipts()
     assert len(keys) == len(set(keys)) == 6 + receipt.counts["requests, distinct"]
     assert "everything is done already" in beirnl("run", path).stderr
@@ -201,4 +168,4 @@ def test_the_sample_with_a_small_language_model(tmp_path):
     assert len(made) == 7 * len(questions)
     assert sum(reply["answer"] >= 0 for reply in made) > 0.9 * len(made)
     assert all(len(reply["logprobs"]) in (0, 4) for reply in made)
-    assert max(Counter(journal(pipeline)).values()) == 1
+    assert max(Counter(answered_keys(pipeline)).values()) == 1

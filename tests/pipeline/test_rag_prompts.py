@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from fault_server import FaultServer
 from killing import Scene, drive, processes
-from rag_experiments import Engine, counted, found, journal, rag, replies, write_questions, write_texts
+from rag_experiments import Engine, answered_keys, counted, found, rag, replies, write_questions, write_texts
 from running import experiment, run, system
 
 from beirnl.api import run_nodes
@@ -163,7 +163,7 @@ def test_killed_while_answering_only_what_was_in_flight_is_asked_twice(tmp_path,
         distinct = counted(pipeline, "plans")["requests, distinct"]
         assert len(seen) == distinct > 10 * kills
         assert distinct <= seen.total() <= distinct + kills * in_flight
-        assert max(Counter(journal(pipeline)).values()) == 1
+        assert max(Counter(answered_keys(pipeline)).values()) == 1
         whole = Scene(write(tmp_path / "whole", texts, BY_WORDS[:1], answers))
         run(whole.file)
     assert parts(killed) == parts(whole) and not killed.left("answer")

@@ -4,8 +4,8 @@ import math
 
 import pyarrow as pa
 import pytest
+from rag_prompts import questions, run, spec, words
 
-from beirnl import registry
 from beirnl.errors import ConfigError, DataError
 from beirnl.llm.answer_key import AnswerKeyLlm, write_key
 from beirnl.llm.protocol import Answer, in_order
@@ -19,34 +19,10 @@ from beirnl.rag.answers import (
     rotations,
 )
 from beirnl.rag.prompts import read_answer_prompt
-from beirnl.rag.tables import QUESTIONS, REPLIES
-from beirnl.schema import RUN
-from beirnl.specs import AnswerSpec, LlmSpec, ModelRef
+from beirnl.rag.tables import REPLIES
+from beirnl.specs import LlmSpec, ModelRef
 
 PLACES = ["Paris", "Rome", "in 1984", "World War 2"]
-
-
-def spec(**settings) -> AnswerSpec:
-    prompt = settings.pop("prompt", "answer")
-    llm = LlmSpec(engine="mock", max_model_len=settings.pop("window", 4096))
-    return AnswerSpec(llm=llm, prompt=prompt, template=registry.prompt(prompt), **settings)
-
-
-def questions(*rows, options=("one", "two", "three", "four"), answer=0) -> pa.Table:
-    full = [
-        {"doc_id": "", "options": list(options), "answer": answer, "explanations": [], "origin": "user"} | row
-        for row in rows
-    ]
-    return pa.Table.from_pylist(full, schema=QUESTIONS)
-
-
-def run(ranked: dict[str, list[str]]) -> pa.Table:
-    rows = [(q, name, 1.0 / n) for q, names in ranked.items() for n, name in enumerate(names, 1)]
-    return pa.table([list(column) for column in zip(*rows, strict=True)], schema=RUN)
-
-
-def words(text: str) -> int:
-    return len(text.split())
 
 
 # Reading ----------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ A plan finds the prompts that have to be asked, each once; they are asked in sha
 read out of the answers is then laid out as one reply per question, system, k and order of the options.
 """
 
+from beirnl.rag.answers.matching import match_answers
 from beirnl.rag.answers.planning import PROMPTS, REFERENCES, Plan, plan_prompts
 from beirnl.rag.answers.prompts import option_numbers, requests_for, rotations
 from beirnl.rag.answers.reading import read_logprobs, read_option
@@ -15,6 +16,7 @@ __all__ = [
     "REFERENCES",
     "Plan",
     "answered_table",
+    "match_answers",
     "option_numbers",
     "plan_prompts",
     "read_logprobs",

@@ -8,8 +8,14 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from beirnl.errors import DataError
-from beirnl.rag.answers.prompts import Passages, passage_block, request_for, rotations, texts_by_id
-from beirnl.rag.prompts import read_answer_prompt
+from beirnl.rag.answers.prompts import (
+    Passages,
+    passage_block,
+    request_for,
+    rotations,
+    template_of,
+    texts_by_id,
+)
 from beirnl.specs import AnswerSpec
 
 #: Distinct prompts, in the order in which they are to be asked. ``context`` are ids of passages of
@@ -144,7 +150,7 @@ class _Planner:
     references: list[tuple[_Key, dict]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._template = read_answer_prompt(self.spec.prompt, self.spec.template)
+        self._template = template_of(self.spec)
         self._numbers: dict[bytes | str, int] = {}
         self._seen: dict[str, tuple[int, int]] = {}
         self._tokens: dict[int, int] = {}
@@ -154,7 +160,7 @@ class _Planner:
     ) -> None:
         """The prompts of one question; ``contexts`` are ids and texts of passages in order of rank."""
         bare = request_for(text, options, (), self._template, self.spec).last_text
-        content = self._number(bare)
+        content = self._number("\n".join([bare, *options]) if self.spec.is_open else bare)
         shown = {
             system: [_Shown(name, *self._look_at(passage)) for name, passage in ranked]
             for system, ranked in contexts.items()

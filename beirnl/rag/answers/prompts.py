@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import pyarrow as pa
 
 from beirnl.llm.protocol import Request
-from beirnl.rag.prompts import Template, fill, read_answer_prompt
+from beirnl.rag.prompts import Template, fill, read_answer_prompt, read_open_prompt
 from beirnl.specs import AnswerSpec
 from beirnl.translation.prompts import one_line
 
@@ -33,6 +33,16 @@ def option_numbers(options: int) -> tuple[str, ...]:
     return tuple(map(str, range(options)))
 
 
+def template_of(spec: AnswerSpec) -> Template:
+    """The prompt of a question, with its options or without.
+
+    Raises:
+        ConfigError: the prompt file cannot be read.
+    """
+    read = read_open_prompt if spec.is_open else read_answer_prompt
+    return read(spec.prompt, spec.template)
+
+
 def passage_block(template: Template, rank: int, passage: str) -> str:
     """A passage as it stands in the prompt.
 
@@ -58,14 +68,10 @@ def request_for(
         spec: decoding.
     """
     numbers = option_numbers(len(options))
-    shown = [
-        fill(template.option, {"number": number, "option": one_line(option)})
-        for number, option in zip(numbers, options, strict=True)
-    ]
     values = {
         "question": one_line(question),
         "passages": "".join(passage_block(template, n, text) for n, text in enumerate(passages, 1)),
-        "options": "\n".join(shown),
+        "options": option_lines(options, template),
         "last": numbers[-1],
     }
     return template.request(
@@ -73,9 +79,15 @@ def request_for(
         max_tokens=spec.max_tokens,
         temperature=spec.llm.temperature,
         stop=template.stop + spec.llm.stop,
-        choices=numbers,
-        logprobs=spec.logprobs,
+        choices=() if spec.is_open else numbers,
+        logprobs=0 if spec.is_open else spec.logprobs,
     )
+
+
+def option_lines(options: Sequence[str], template: Template) -> str:
+    """The options as they stand in a prompt, each on a line."""
+    numbered = zip(option_numbers(len(options)), options, strict=True)
+    return "\n".join(fill(template.option, {"number": n, "option": one_line(o)}) for n, o in numbered)
 
 
 def requests_for(
@@ -92,7 +104,7 @@ def requests_for(
     Raises:
         ConfigError: the prompt file cannot be read.
     """
-    template = read_answer_prompt(spec.prompt, spec.template)
+    template = template_of(spec)
     asked = texts_by_id(questions)
     for row in prompts.to_pylist():
         question, options = asked[row["question_id"]]

@@ -24,21 +24,30 @@ ANSWERED = pa.schema(
 )
 
 
-def answered_table(prompts: pa.Table, questions: pa.Table, answers: Sequence[Answer]) -> pa.Table:
+def answered_table(
+    prompts: pa.Table,
+    questions: pa.Table,
+    answers: Sequence[Answer],
+    said: Sequence[Answer] | None = None,
+) -> pa.Table:
     """Read the answers to prompts (schema ``ANSWERED``); options are mapped back to their original order.
 
     Args:
         prompts: schema ``PROMPTS``: a whole plan's, or a slice of them.
         questions: schema ``QUESTIONS``.
-        answers: in the order of the prompts.
+        answers: numbers of options, in the order of the prompts.
+        said: the answers that are kept as they are, where those are others.
     """
     asked = texts_by_id(questions)
-    rows = zip(prompts.select(["prompt", "question_id", "permutation"]).to_pylist(), answers, strict=True)
-    read = [_read(row, asked[row["question_id"]][1], answer) for row, answer in rows]
+    rows = prompts.select(["prompt", "question_id", "permutation"]).to_pylist()
+    read = [
+        _read(row, asked[row["question_id"]][1], answer, text.text)
+        for row, answer, text in zip(rows, answers, said or answers, strict=True)
+    ]
     return pa.Table.from_pylist(read, schema=ANSWERED)
 
 
-def _read(prompt: dict, options: Sequence[str], answer: Answer) -> dict:
+def _read(prompt: dict, options: Sequence[str], answer: Answer, said: str) -> dict:
     rotation = prompt["permutation"]
     place = INVALID
     if answer.finish_reason != "error":
@@ -49,7 +58,7 @@ def _read(prompt: dict, options: Sequence[str], answer: Answer) -> dict:
         "answer": (place + rotation) % len(options) if place != INVALID else INVALID,
         "logprobs": logprobs[-rotation:] + logprobs[:-rotation] if rotation else logprobs,
         "prompt_tokens": answer.prompt_tokens,
-        "text": answer.text,
+        "text": said,
         "error": answer.error,
     }
 

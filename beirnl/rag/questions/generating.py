@@ -99,6 +99,32 @@ def generate(documents: pa.Table, spec: QuestionSpec, asker: Asks, count: Count)
     )
 
 
+def first_requests(
+    documents: pa.Table, spec: QuestionSpec, count: Count, most: int
+) -> list[tuple[str, Request]]:
+    """Texts and requests with which documents are asked first, in the order of the draw.
+
+    Args:
+        documents: schema ``DOCUMENTS``.
+        spec: how many, from which, by whom.
+        count: as of :func:`generate`.
+        most: of them that are wanted.
+
+    Raises:
+        ConfigError: as :func:`generate`.
+    """
+    template = read_question_prompt(spec.prompt, spec.template)
+    budget = text_budget(spec, template, count)
+    asked = documents.select(["id", "text"]).take(draw(documents, spec)[: min(most, spec.count)])
+    texts = [_window(row["id"], row["text"], 0, spec, budget, count) for row in asked.to_pylist()]
+    return [(text, request_for(text, spec, template, 0)) for text in texts]
+
+
+def _window(name: str, text: str, attempt: int, spec: QuestionSpec, budget: int, count: Count) -> str:
+    """What is shown of a document at an attempt."""
+    return window(text, budget, count, dice(spec.seed, name, "window", attempt))
+
+
 def text_budget(spec: QuestionSpec, template: Template, count: Count) -> int:
     """Tokens that the text of a document may have beside the prompt and the answer.
 
@@ -150,15 +176,14 @@ class _Maker:
         for attempt in range(number * self.spec.attempts, (number + 1) * self.spec.attempts):
             if not rows:
                 return
-            texts = [self._window(row, attempt) for row in rows]
+            texts = [self._shown(row, attempt) for row in rows]
             requests = [request_for(text, self.spec, self._template, attempt) for text in texts]
             answers = self.asker.ask(requests, attempt)
             asked = zip(rows, texts, answers, strict=True)
             rows = [row for row, text, answer in asked if not self._take(row, number, attempt, text, answer)]
 
-    def _window(self, row: int, attempt: int) -> str:
-        chance = dice(self.spec.seed, self._ids[row], "window", attempt)
-        return window(self._texts[row], self._budget, self.count, chance)
+    def _shown(self, row: int, attempt: int) -> str:
+        return _window(self._ids[row], self._texts[row], attempt, self.spec, self._budget, self.count)
 
     def _take(self, row: int, number: int, attempt: int, text: str, answer: Answer) -> bool:
         draft = read_draft(answer.text)
