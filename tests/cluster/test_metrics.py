@@ -1,4 +1,4 @@
-"""Units on Ray are seen on the Prometheus endpoint of their node, under the names that the README documents."""
+"""Units on Ray are seen on the Prometheus endpoint of their node, under the names that are documented."""
 
 import re
 import time
@@ -20,6 +20,12 @@ ROWS = 63 + 25  # documents and queries of the sample
 def prompt(monkeypatch):
     """Processes tell their metrics often."""
     monkeypatch.setenv("RAY_metrics_report_interval_ms", "500")
+
+
+def test_the_readme_documents_every_metric():
+    rows = re.findall(r"^\| `ray_(beirnl_\w+)` \| (.*?) \|", (ROOT / "README.md").read_text(), re.MULTILINE)
+    kinds = {name: (metric.kind, metric.labels) for name, metric in METRICS.items()}
+    assert {name: (said.split(",")[0], tuple(re.findall("`(.*?)`", said))) for name, said in rows} == kinds
 
 
 def exposed(node):
