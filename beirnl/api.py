@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from beirnl.pipeline import Pipeline
     from beirnl.progress import Progress
     from beirnl.quick import Kind
+    from beirnl.store.places import Place
 
 #: One or several names or paths.
 Texts = str | Path | Sequence[str | Path]
@@ -41,7 +42,7 @@ class Results:
     """
 
     report: "Report"
-    page: Path
+    page: "Place"
     experiment: "Experiment"
 
     def to_polars(self) -> "pl.DataFrame":

@@ -90,7 +90,8 @@ def _run(task: Task) -> tuple[list[Receipt], Receipt | None]:
         raise PrerequisiteError(f"it cannot be loaded ({type(error).__name__}: {error})") from error
     units = stage.units(task.spec, task.inputs)
     if units == 1:  # it is run twice, as the first time prepares what the second one finds ready
-        execute(stage, replace(task, directory=task.directory.with_suffix(".first"), unit=0), lambda: loaded)
+        first = task.directory.parent / f"{task.directory.name}.first"
+        execute(stage, replace(task, directory=first, unit=0), lambda: loaded)
     receipts = []
     for unit in range(units):
         receipts.append(execute(stage, replace(task, unit=unit), lambda: loaded))
@@ -101,7 +102,7 @@ def _run(task: Task) -> tuple[list[Receipt], Receipt | None]:
     return receipts, execute(stage, replace(task, unit=REDUCE), lambda: loaded)
 
 
-def close(folder: Path) -> Artifact:
+def close(folder: Place) -> Artifact:
     """Close a small artifact with what is committed, so that it can be read."""
     artifact = Artifact(folder)
     receipts, reduced = tuple(artifact.receipts()), artifact.receipt(REDUCE)

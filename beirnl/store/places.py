@@ -38,7 +38,8 @@ _VARIABLES = (
 _S3, _GCS = ("s3",), ("gs", "gcs")
 
 
-_Key, _Value = TypeVar("_Key"), TypeVar("_Value")
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,10 @@ class RemotePath:
     def parent(self) -> "RemotePath":
         """The folder that it lies in."""
         return RemotePath(self.scheme, str(PurePosixPath(self.key).parent))
+
+    def is_relative_to(self, other: "Place") -> bool:
+        """Whether it is another place, or lies below it."""
+        return f"{self}/".startswith(f"{other}/")
 
     def mkdir(self, parents: bool = False, exist_ok: bool = False) -> None:
         """Nothing: a folder is there as soon as something lies in it."""
