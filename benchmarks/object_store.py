@@ -2,8 +2,8 @@
 
 The set is the embedded sample's sentences made many, in shards of some documents, through import, the mock
 LLM, checks, BM25 and scores, in this process. The object store is moto's S3 server in a process of its own,
-which shares the machine's cores with the run. Both run in turn, each in a new workspace and with an empty cache;
-printed are seconds, the ratio of medians, and requests per shard.
+which shares the machine's cores with the run. Both run in turn, each in a new workspace and with an empty
+cache; printed are seconds, the ratio of medians, and requests per unit.
 
 python benchmarks/object_store.py [--shards 64] [--documents 2000] [--delay 0.005] [--runs 3]
 """

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from beirnl.audit.sheet import Head, Item, Kind, Sheet
 from beirnl.audit.translations import TranslatedSet, translated, unfinished
@@ -93,9 +92,8 @@ def _places(members: Sequence[TranslatedSet], seed: int) -> Iterator[_Place]:
     for member, one in enumerate(members):
         prefix = "\0".join((str(seed), one.dataset, one.part, one.kind, "")).encode()
         begun = hashlib.blake2b(prefix, digest_size=16)
-        for shard, part in enumerate(one.rows.parts):
-            with one.rows.path(part).open("rb") as file:
-                table = pq.read_table(file, columns=["row", "id"])
+        for shard in range(len(one.rows.parts)):
+            table = one.rows.read(shard, ["row", "id"])
             rows, ids = table["row"].to_pylist(), table["id"].to_pylist()
             for row, identifier in zip(rows, ids, strict=True):
                 hashed = begun.copy()

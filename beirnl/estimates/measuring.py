@@ -90,11 +90,8 @@ def _run(task: Task) -> tuple[list[Receipt], Receipt | None]:
         raise PrerequisiteError(f"it cannot be loaded ({type(error).__name__}: {error})") from error
     units = stage.units(task.spec, task.inputs)
     if units == 1:  # it is run twice, as the first time prepares what the second one finds ready
-        execute(
-            stage,
-            replace(task, directory=task.directory.parent / f"{task.directory.name}.first", unit=0),
-            lambda: loaded,
-        )
+        first = task.directory.parent / f"{task.directory.name}.first"
+        execute(stage, replace(task, directory=first, unit=0), lambda: loaded)
     receipts = []
     for unit in range(units):
         receipts.append(execute(stage, replace(task, unit=unit), lambda: loaded))

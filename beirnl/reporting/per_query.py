@@ -9,6 +9,7 @@ from beirnl.evaluation.plots import main_name
 from beirnl.evaluation.query_views import Document, QueryView, View
 from beirnl.graph import Evaluation, Node
 from beirnl.pipeline import Pipeline
+from beirnl.store.cache import pinned
 
 _QUERIES = 200  # per dataset and language
 _HITS = 5
@@ -164,8 +165,10 @@ def _texts(pipeline: Pipeline, rows: Node, wanted: Collection[str]) -> dict[str,
     ids = pl.Series(sorted(wanted), dtype=pl.String).implode()
     found = {}
     for part in artifact.parts:
-        shard = pl.scan_parquet(artifact.path(part), glob=False).select("id", "title", "text")
-        for name, title, text in shard.filter(pl.col("id").is_in(ids)).collect().iter_rows():
+        with pinned():
+            shard = pl.scan_parquet(artifact.path(part), glob=False).select("id", "title", "text")
+            texts = shard.filter(pl.col("id").is_in(ids)).collect()
+        for name, title, text in texts.iter_rows():
             found[name] = Document(name, _cut(title, _TITLE), _cut(text, _TEXT))
     return found
 

@@ -78,6 +78,10 @@ class RemotePath:
         """The folder that it lies in."""
         return RemotePath(self.scheme, str(PurePosixPath(self.key).parent))
 
+    def is_relative_to(self, other: "Place") -> bool:
+        """Whether it is another place, or lies below it."""
+        return f"{self}/".startswith(f"{other}/")
+
     def mkdir(self, parents: bool = False, exist_ok: bool = False) -> None:
         """Nothing: a folder is there as soon as something lies in it."""
 
