@@ -1,5 +1,6 @@
 """The command that serves the systems of an experiment."""
 
+import signal
 import socket
 import threading
 from typing import Annotated
@@ -48,6 +49,7 @@ def serve(
     )
     try:
         with served(load(experiment), settings, host, port, address):
+            signal.signal(signal.SIGTERM, signal.default_int_handler)  # Ray has put its own there
             print(f"open http://{_shown(host)}:{port}/ (its API: /docs; Ctrl-C stops)", flush=True)
             threading.Event().wait()
     except KeyboardInterrupt:

@@ -1,5 +1,6 @@
 """Starts the application on this machine or on a cluster, and ends it."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -50,6 +51,7 @@ def _start(settings: Settings, host: str, port: int) -> None:
 
     from beirnl.serve.application import build
 
+    logging.getLogger("ray.serve").setLevel(logging.WARNING)
     quiet = {"log_level": "WARNING", "enable_access_log": False}
     serve.start(
         http_options={"host": host, "port": port, "request_timeout_s": settings.timeout + _SLACK},

@@ -19,7 +19,7 @@ from every_system import runs, write_models
 from running import BM25, ENVIRONMENT, dataset, experiment, run, system
 from support import ROOT
 
-PATIENCE = 300  # seconds until it answers: the machine may be busy
+PATIENCE = 600  # seconds until it answers: the machine may be busy
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def until_ready(process, url):
         with contextlib.suppress(OSError):
             if get(f"{url}/ready")[0] == 200:
                 return
-        time.sleep(0.2)
+        time.sleep(0.5)
     process.kill()
     pytest.fail(f"not ready: {process.communicate()[1]}")
 

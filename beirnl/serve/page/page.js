@@ -42,8 +42,9 @@ function showSystems() {
 
 async function loadQueries(more) {
   const parameters = { dataset: dataset().name, order: element("order").value, limit: 50 };
-  const found = await get("queries", { ...parameters, offset: more ? state.queries.length : 0 });
-  if (!more) Object.assign(state, { queries: [], current: -1 });
+  if (!more) Object.assign(state, { queries: [], total: 0, current: -1 });
+  const found = await get("queries", { ...parameters, offset: state.queries.length });
+  if (parameters.dataset !== dataset().name || parameters.order !== element("order").value) return;
   state.queries.push(...found.queries);
   Object.assign(state, { total: found.total, measure: found.measure, systems: found.systems });
   showQueries();
