@@ -25,7 +25,7 @@ from beirnl.store.artifacts import (
     close_artifact,
     content_digest,
 )
-from beirnl.store.attempts import killed_units, rows_in_flight
+from beirnl.store.attempts import LOADING, is_loading, killed_units, rows_in_flight
 from beirnl.store.files import disk_errors
 from beirnl.store.keys import spec_fields
 from beirnl.store.lease import Lease
@@ -252,19 +252,22 @@ class Pipeline:
             receipts.append(receipt)
             self.progress.advance(receipt.rows_in, receipt.seconds)
 
-        def partly() -> int:
-            return sum(rows_in_flight(n.artifact(self.workspace).directory, run_id) for n in group)
+        def at_work() -> tuple[int, str]:
+            folders = [n.artifact(self.workspace).directory for n in group]
+            rows = sum(rows_in_flight(folder, run_id) for folder in folders)
+            return rows, LOADING if any(is_loading(folder, run_id) for folder in folders) else ""
 
         for allowance in self._allowances(stage, group[0]):
             tasks = [task for node in group for task in self._pending(node, run_id, allowance)]
             # when a worker's share of max_cost is spent, what is left is shared anew
-            with contextlib.suppress(BudgetError), watched(self.progress, partly):
+            with contextlib.suppress(BudgetError), watched(self.progress, at_work):
                 executor.run(tasks, finished)
                 break
         whole = [node for node in group if not self._pending(node, run_id)]
         if stage.reduce:
             unreduced = [n for n in whole if n.artifact(self.workspace).receipt(REDUCE) is None]
-            executor.run([self._task(n, REDUCE, run_id) for n in unreduced], lambda task, receipt: None)
+            with watched(self.progress, at_work):
+                executor.run([self._task(n, REDUCE, run_id) for n in unreduced], lambda task, receipt: None)
         for node in whole:
             self._close(node)
         self.progress.finish(_note(receipts))

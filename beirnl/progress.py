@@ -19,8 +19,9 @@ class Progress(Protocol):
     def advance(self, rows: int, seconds: float) -> None:
         """A unit is finished."""
 
-    def partly(self, rows: int) -> None:
-        """Rows of units that are not finished yet; may be called from another thread."""
+    def partly(self, rows: int, doing: str = "") -> None:
+        """Rows of units that are not finished yet, or what is done before there are any; may be called from
+        another thread."""
 
     def finish(self, note: str = "") -> None:
         """The stage is finished."""
@@ -38,7 +39,7 @@ class Silent:
     def advance(self, rows: int, seconds: float) -> None:
         """Nothing."""
 
-    def partly(self, rows: int) -> None:
+    def partly(self, rows: int, doing: str = "") -> None:
         """Nothing."""
 
     def finish(self, note: str = "") -> None:
@@ -59,15 +60,18 @@ def duration(seconds: float) -> str:
 
 
 @contextmanager
-def watched(progress: Progress, rows: Callable[[], int]) -> Iterator[None]:
-    """Tell of rows of units at work, every few seconds, while the block runs."""
+def watched(progress: Progress, look: Callable[[], tuple[int, str]]) -> Iterator[None]:
+    """Tell of units at work, every few seconds, while the block runs.
+
+    Args:
+        progress: is told.
+        look: gives rows of units at work, and what is done before there are any.
+    """
     end = threading.Event()
 
     def watch() -> None:
         while not end.wait(_LOOK):
-            found = rows()
-            if found:
-                progress.partly(found)
+            progress.partly(*look())
 
     thread = threading.Thread(target=watch, daemon=True, name="progress")
     thread.start()
@@ -76,6 +80,10 @@ def watched(progress: Progress, rows: Callable[[], int]) -> Iterator[None]:
     finally:
         end.set()
         thread.join()
+
+
+def _since(doing: str, seconds: float) -> str:
+    return f", {doing or 'at work'} for {duration(seconds)}"
 
 
 class Lines:
@@ -104,14 +112,14 @@ class Lines:
             self._told = time.monotonic()
             self.say(f"{self._stage:14} {self._label}: {self._done}/{self._units} units, {self._rate()}")
 
-    def partly(self, rows: int) -> None:
-        """Say how far the units at work are, at most every ten seconds."""
+    def partly(self, rows: int, doing: str = "") -> None:
+        """Say how far the units at work are, or that they are at work, at most every ten seconds."""
         if time.monotonic() - self._told > self.EVERY:
             self._told = time.monotonic()
             elapsed = max(1e-6, time.monotonic() - self._begin)
-            done = f"{self._done}/{self._units} units and {rows} rows"
-            rate = (self._rows + rows) / elapsed
-            self.say(f"{self._stage:14} {self._label}: {done}, {rate:.0f} rows/s")
+            done = f"{self._done}/{self._units} units"
+            rate = f" and {rows} rows, {(self._rows + rows) / elapsed:.0f} rows/s"
+            self.say(f"{self._stage:14} {self._label}: {done}{rate if rows else _since(doing, elapsed)}")
 
     def finish(self, note: str = "") -> None:
         """Say how long it took."""
@@ -171,10 +179,11 @@ class Bars:
         rate = f"{self._rows / max(1e-6, time.monotonic() - self._begin):.0f} rows/s"
         self._progress.update(self._task, advance=1, rate=rate)
 
-    def partly(self, rows: int) -> None:
-        """Show the rows of units at work."""
-        rate = (self._rows + rows) / max(1e-6, time.monotonic() - self._begin)
-        self._progress.update(self._task, rate=f"{self._rows + rows} rows, {rate:.0f} rows/s")
+    def partly(self, rows: int, doing: str = "") -> None:
+        """Show the rows of units at work, or what is done before there are any."""
+        done = self._rows + rows
+        rate = f"{done} rows, {done / max(1e-6, time.monotonic() - self._begin):.0f} rows/s"
+        self._progress.update(self._task, rate=rate if done else doing)
 
     def finish(self, note: str = "") -> None:
         """The bar is full."""

@@ -7,7 +7,6 @@ files, which hold at most queries x depth passages whatever the size of the corp
 
 from collections.abc import Iterator, Mapping
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -60,6 +59,7 @@ def gather(unit: Unit) -> None:
             writer.write_table(pa.table([rows["id"], pa.array(passages, pa.string())], schema=GATHERED))
             part.rows += len(passages)
             unit.out.rows_in += len(ids)
+            unit.tell(unit.out.rows_in)
 
 
 def _first(run: pa.Table, spec: SearchSpec) -> pa.Table:
@@ -101,9 +101,10 @@ def rerank(unit: Unit) -> None:
     found, named = run["query_id"].to_pylist(), run["doc_id"].to_pylist()
     passages = _passages(unit.inputs["passages"], run["doc_id"].combine_chunks())
     pairs = [(texts[query], passages[document]) for query, document in zip(found, named, strict=True)]
-    scores = unit.resource.score(pairs) if pairs else np.zeros(0, np.float32)
-    run = run.set_column(2, "score", pa.array(scores, pa.float32()))
+    scored = unit.resource.score(pairs, unit.tell)
+    run = run.set_column(2, "score", pa.array(scored.scores, pa.float32()))
     unit.out.rows_in = len(pairs)
+    unit.out.count("cut pairs", scored.truncated)
     unit.out.write(merge_runs([run], spec.depth), RUN)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from beirnl.store.artifacts import Artifact, receipt_name
 
+LOADING = "loading"  # what a marker says before its unit begins
 _RECENT = 60.0  # seconds after which a unit that tells nothing more is taken for dead
 
 
@@ -26,12 +27,27 @@ def rows_in_flight(directory: Path, run_id: str = "") -> int:
     return sum(_told(folder / name) for name in names if f"-{run_id}" in name)
 
 
+def is_loading(directory: Path, run_id: str) -> bool:
+    """Whether a unit of this run waits for what its worker loads, such as a model."""
+    folder = directory / "attempts"
+    markers = folder.glob(f"*-{run_id}-*") if folder.is_dir() else ()
+    return any(_text(marker) == LOADING for marker in markers)
+
+
+def _text(marker: Path) -> str:
+    try:
+        return marker.read_text(encoding="ascii")
+    except OSError:  # the unit has just been done
+        return ""
+
+
 def _told(marker: Path) -> int:
     try:
         recent = time.time() - marker.stat().st_mtime < _RECENT
-        return int(marker.read_text(encoding="ascii") or 0) if recent else 0
-    except (OSError, ValueError):
+    except OSError:
         return 0
+    told = _text(marker)
+    return int(told) if recent and told.isdigit() else 0
 
 
 def killed_units(artifact: Artifact) -> list[int]:
