@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 _MOST = 30  # so many are listed where none is near
+_MEANT = "did you mean"
 _FEW = 8  # so many valid names are listed also where one of them is near
 
 
@@ -76,7 +77,7 @@ class StageError(BeirnlError):
     """A unit of work failed."""
 
 
-def nearest(name: str, valid: Iterable[str]) -> str:
+def nearest(name: str, valid: Iterable[str], otherwise: str = "") -> str:
     """The remedy for a name that does not exist: the valid one next to it; all, if none is or they are few.
 
     Of very many, the first stand for all.
@@ -84,8 +85,15 @@ def nearest(name: str, valid: Iterable[str]) -> str:
     Args:
         name: what the user wrote.
         valid: the names that exist.
+        otherwise: what else the user can do, as an imperative clause.
     """
-    names = list(valid)
+    found = _nearest(name, list(valid))
+    if not otherwise:
+        return found
+    return f"{found}{' If not,' if found.startswith(_MEANT) else '; or'} {otherwise}"
+
+
+def _nearest(name: str, names: list[str]) -> str:
     if not names:
         return "none exists"
     listed = ", ".join(names)
@@ -94,5 +102,5 @@ def nearest(name: str, valid: Iterable[str]) -> str:
     if not close:
         more = f", ... ({len(names)} in all)" if len(names) > _MOST else ""
         return f"use one of: {', '.join(names[:_MOST])}{more}"
-    meant = f"did you mean {by_lower[close[0]]!r}?"
+    meant = f"{_MEANT} {by_lower[close[0]]!r}?"
     return meant if not 1 < len(names) <= _FEW else f"{meant} (there are: {listed})"

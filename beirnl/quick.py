@@ -70,12 +70,12 @@ def tables(
     if not datasets:
         raise ConfigError("there is no dataset", remedy="give --dataset")
     sets = [_dataset(text, language, split) for text in datasets]
-    systems = _systems(models, kind, first) + [_run(path) for path in runs]
+    systems = _systems(models, kind, first) + _runs(runs)
     for system in systems:
         system |= {"depth": depth} if depth and system["kind"] != "run" else {}
     _distinguish(systems)
     _distinguish(sets)
-    names = (*map(_name, models), *(_run(path)["name"] for path in runs))
+    names = (*map(_name, models), *(system["name"] for system in systems if system["kind"] == "run"))
     title = f"{'+'.join(names)}-on-{'+'.join(one['name'] for one in sets)}"
     evaluation = {"measures": list(measures) or None, "profile": profile}
     stated = {key: value for key, value in evaluation.items() if value}
@@ -138,7 +138,7 @@ def use_of(text: str) -> Kind:
         names = [_BM25, *(entry.name for entry in registry.models().values() if entry.kind != "llm")]
         raise ConfigError(
             f"unknown model {text!r}",
-            remedy=f"{nearest(text, names)}; or give a hub path ORG/NAME or a folder",
+            remedy=nearest(text, names, "give a hub path ORG/NAME or a folder"),
         )
     return checkpoint.use_of(model_path(registry.resolve_model(text, "encoder")))
 
@@ -153,19 +153,17 @@ def _dataset(text: str, language: str | None, split: str | None) -> dict[str, An
         return {"name": _clean(folder.resolve().name), "path": str(folder.resolve()), **stated}
     if _SOURCE.match(text):
         return {"name": _clean(re.split("[:/]", text.partition("@")[0])[-1]), "path": text, **stated}
-    raise ConfigError(
-        f"unknown dataset {text!r}",
-        remedy=f"{nearest(text, registry.datasets())}; or give a folder in BEIR form",
-    )
+    raise registry.unknown_dataset(text)
 
 
-def _run(path: str) -> dict[str, Any]:
-    name = Path(path).name.removesuffix(".gz").rpartition(".")[0] or Path(path).name
-    return {
-        "name": _clean(name.replace("{", "").replace("}", "")),
-        "kind": "run",
-        "path": str(Path(path).absolute()),
-    }
+def _runs(paths: Sequence[str]) -> list[dict[str, Any]]:
+    from beirnl.evaluation.runs import names
+
+    files = [Path(path).absolute() for path in paths]
+    called = (_clean(name.replace("{", "").replace("}", "")) for name in names(files))
+    return [
+        {"name": name, "kind": "run", "path": str(file)} for name, file in zip(called, files, strict=True)
+    ]
 
 
 def _name(text: str) -> str:

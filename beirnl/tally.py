@@ -18,6 +18,7 @@ class Tally:
         failed: attempts that have died with their worker; each is made again.
         rows, bytes: that went in and came out, of units that this run has finished.
         partly: rows that units at work have done.
+        doing: what is done before there are any, such as loading a model.
         prompt_tokens, completion_tokens: asked and answered in this run.
         work: seconds of work of finished units.
         money: spent by the experiment so far; None where nothing is paid for.
@@ -33,6 +34,7 @@ class Tally:
     rows: int = 0
     bytes: int = 0
     partly: int = 0
+    doing: str = ""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     work: float = 0.0
@@ -83,6 +85,8 @@ class Tally:
     def rates(self) -> str:
         """Rows and tokens per second, bytes written and money spent, as far as there are any."""
         said = [f"{rate_text(self.row_rate)} rows/s"] if self.rows or self.partly else []
+        if self.doing and not said:
+            said.append(f"{self.doing} for {duration(self.seconds)}")
         if self.tokens:
             said.append(f"{rate_text(self.token_rate)} tokens/s")
         if self.bytes:

@@ -57,7 +57,7 @@ def list_models(
 
 @models_app.command("show")
 def show_model(
-    name: Annotated[str, typer.Argument(help="Name, hub path or alias of a model of the registry.")],
+    name: Annotated[str, typer.Argument(help="Name, hub path or alias of a model of the registry; or BM25.")],
     format: Shown = "table",
 ) -> None:
     """Show all that is known about a model, and a system with it for an experiment file."""
@@ -65,6 +65,9 @@ def show_model(
 
     from beirnl import registry
 
+    if name.lower() == "bm25":
+        _show_bm25(format)
+        return
     entry = registry.model(name)
     if format == "json":
         print(json.dumps(_facts(entry), indent=2, ensure_ascii=False))
@@ -90,6 +93,31 @@ def prepare_models(
 
     for name in names:
         print(model_path(registry.resolve_model(name, registry.model(name).kind)))
+
+
+def _show_bm25(format: Literal["table", "json"]) -> None:
+    """BM25 is no model of the registry and needs no weights: the conditions under which it is run."""
+    from rich.table import Table
+
+    from beirnl import registry
+
+    entries = list(registry.bm25_profiles().values())
+    if format == "json":
+        print(json.dumps([entry.model_dump(mode="json") for entry in entries], indent=2, ensure_ascii=False))
+        return
+    table = Table("profile", "fields", "analyzer", "k1", "b", "tie breaker", box=None, pad_edge=False)
+    for entry in entries:
+        flat = entry.fields == "flat"
+        fields = "title and text as one" if flat else "title, text"
+        tie_breaker = "" if flat else f"{entry.tie_breaker:g}"
+        analyzer = entry.analyzer or "of the language"
+        table.add_row(entry.name, fields, analyzer, f"{entry.k1:g}", f"{entry.b:g}", tie_breaker)
+    print(
+        "BM25 is an index of terms, not a model: there is nothing to fetch. It is run as its profile says:\n"
+    )
+    console().print(table, markup=False)
+    system = {"name": "BM25", "kind": "bm25", "profile": entries[0].name}
+    print(f"\nIn an experiment file:\n\n{_toml(system)}")
 
 
 def _facts(entry: "ModelEntry") -> dict[str, Any]:
@@ -127,4 +155,8 @@ def _snippet(entry: "ModelEntry") -> str:
     if entry.kind not in _SYSTEMS:
         return ""
     system = {"name": entry.name, **_SYSTEMS[entry.kind], "model": entry.name}
+    return _toml(system)
+
+
+def _toml(system: dict[str, str]) -> str:
     return "\n".join(["[[system]]", *(f"{key} = {json.dumps(value)}" for key, value in system.items())])

@@ -114,7 +114,9 @@ def _show_timeline(pipeline: "Pipeline", format: str, output: Path | None) -> No
 
 @app.command()
 def analyze(
-    language: Annotated[str, typer.Option("--language", "-l", help="nl or en, or an analyzer's name.")],
+    language: Annotated[
+        str, typer.Option("--language", "-l", help="ISO 639-1 (nl, en, de, ...), or an analyzer's name.")
+    ],
 ) -> None:
     """Print the index terms of each line of standard input, separated by blanks."""
     from beirnl.retrieval import analysis

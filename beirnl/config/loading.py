@@ -3,6 +3,7 @@
 import tomllib
 import types
 import typing
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,8 @@ _WORDS = {
     "union_tag_invalid": "kind must be one of {expected_tags}",
     "union_tag_not_found": "kind is missing",
 }
+
+_SHOWN = 40  # characters of a wrong value
 
 KINDS: dict[str, type[BaseModel]] = {
     "bm25": Bm25System,
@@ -78,7 +81,7 @@ def experiment_of(data: dict[str, Any], path: Path) -> Experiment:
     try:
         return Experiment.model_validate({**_frozen(data), "file": path.resolve()}, strict=True)
     except ValidationError as error:
-        what, remedy = _first(error)
+        what, remedy = _first(error, data)
         raise ConfigError(what, where=path, remedy=remedy) from error
 
 
@@ -89,17 +92,47 @@ def _frozen(value: Any) -> Any:
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
-def _first(error: ValidationError) -> tuple[str, str | None]:
+def _first(error: ValidationError, data: dict[str, Any]) -> tuple[str, str | None]:
     """What is wrong first, unknown keys before all else, and the remedy."""
     errors = sorted(error.errors(), key=lambda e: e["type"] != "extra_forbidden")
     first = errors[0]
     place = [part for part in first["loc"] if not _is_kind(part, first["loc"])]
-    where = ".".join(str(part) for part in place)
+    table, key = _called(place, data)
     if first["type"] == "extra_forbidden":
-        return f"unknown key {where!r}", nearest(str(place[-1]), _valid_keys(first["loc"][:-1]))
+        said = f"unknown key {key!r}"
+        return ": ".join(filter(None, (table, said))), nearest(str(place[-1]), _valid_keys(first["loc"][:-1]))
     words = _WORDS.get(first["type"])
     message = words.format(**first.get("ctx", {})) if words else first["msg"].removeprefix("Value error, ")
-    return (f"{where}: {message}" if where else message), None
+    if first["type"] == "literal_error":
+        message += f", not {str(first['input'])[:_SHOWN]!r}"
+    return ": ".join(filter(None, (table, key, message))), None
+
+
+def _called(place: Sequence[str | int], data: Any) -> tuple[str, str]:
+    """A place of the file as its author would call it: a table among several by its name, and the key there.
+
+    ``system.1.depth`` is ``depth`` of ``system 'BM25'``; a table without a name, and an entry of a list, are
+    called by their number, from 1.
+    """
+    table, keys = "", []
+    for part in place:
+        data = _inside(data, part)
+        if isinstance(part, str):
+            keys.append(part)
+        else:
+            name = data.get("name") if isinstance(data, dict) else None
+            named = isinstance(name, str) and name.strip() and name.isprintable()
+            called = f"{'.'.join(keys)} {repr(name) if named else f'number {part + 1}'}"
+            table, keys = ": ".join(filter(None, (table, called))), []
+    return table, ".".join(keys)
+
+
+def _inside(data: Any, part: str | int) -> Any:
+    """What stands at a key or a position; None where there is nothing."""
+    try:
+        return data[part]
+    except (KeyError, IndexError, TypeError):
+        return None
 
 
 def _is_kind(part: Any, location: tuple[Any, ...]) -> bool:

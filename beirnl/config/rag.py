@@ -54,7 +54,7 @@ class QuestionsConfig(EngineConfig):
     count: int = Field(default=0, ge=0)
     file: Line | None = None
     prompt: Line = "bes4rag-question"
-    seed: int = 7
+    seed: int = Field(default=7, ge=0)
     stratify: Literal["length", "group"] | None = None
     per_document: int = Field(default=1, gt=0)
     options: int = Field(default=4, ge=0, le=10)

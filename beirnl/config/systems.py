@@ -160,9 +160,12 @@ class FusionSystem(_System):
     k: int = Field(default=60, ge=0)
 
     @model_validator(mode="after")
-    def _as_many(self) -> "FusionSystem":
+    def _each_once(self) -> "FusionSystem":
         if self.weights and len(self.weights) != len(self.of):
             raise ValueError(f"{len(self.of)} systems have {len(self.weights)} weights: give one for each")
+        for name in self.of:
+            if self.of.count(name) > 1:
+                raise ValueError(f"fuses {name!r} with itself: name it once; weights make one count for more")
         return self
 
 

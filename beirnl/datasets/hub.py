@@ -22,7 +22,8 @@ from beirnl.errors import DataError, PrerequisiteError
 from beirnl.models.cache import cache_directory
 
 _LOG = logging.getLogger(__name__)
-_CARD, _ALWAYS_THERE = "README.md", ".gitattributes"
+_CARD = "README.md"
+_FIRST = (_CARD, ".gitattributes")  # every repository has the second: fetched for the listing beside them
 _NEWEST = "main"
 _FEW = 3
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS)
@@ -94,7 +95,7 @@ def _open(repository: str, revision: str) -> Snapshot:
     """Card and file names of a repository; nothing else is fetched."""
     from huggingface_hub import metadata_load
 
-    folder = _snapshot(repository, revision, [_CARD, _ALWAYS_THERE])
+    folder = _snapshot(repository, revision, list(_FIRST))
     card = folder / _CARD
     sets = tables(_file_names(repository, folder), (metadata_load(card) if card.is_file() else None) or {})
     if not sets:
@@ -174,11 +175,13 @@ def _hub_errors(repository: str, revision: str, names: list[str]) -> Iterator[No
     except (HfHubHTTPError, HTTPError, XetDownloadError, OSError) as error:
         if getattr(error, "errno", None) in _DISK:
             raise  # nothing of the hub's: said as any error of a disk
-        shown = ", ".join(names[:_FEW]) + (f" and {len(names) - _FEW} more" if len(names) > _FEW else "")
+        wanted = [name for name in names if name not in _FIRST]
+        shown = ", ".join(wanted[:_FEW]) + (f" and {len(wanted) - _FEW} more" if len(wanted) > _FEW else "")
         pinned = "" if revision == _NEWEST else f" --revision {revision}"
         cache = Path(HF_HUB_CACHE) / f"datasets--{repository.replace('/', '--')}"
         raise PrerequisiteError(
-            f"the hub is not reached, and {shown} cannot be fetched ({type(error).__name__})",
+            f"the hub is not reached, and {shown or 'the list of its files'} cannot be fetched "
+            f"({type(error).__name__})",
             where=where,
             remedy="run the same command where the hub can be reached (what has come is kept), or there "
             f"`hf download {repository} --repo-type dataset{pinned}`, and copy its cache folder to {cache}",

@@ -66,7 +66,7 @@ def find(name: str, file: Path) -> tuple[DatasetEntry | None, dict[str, Place]]:
     if entry is not None:
         return entry, locate_entry(entry, file)
     if name.partition(":")[0] not in FETCH and not resolve_path(name, file).exists():
-        raise registry.unknown("dataset", name, registry.datasets())
+        raise registry.unknown_dataset(name)
     return None, locate(name, file)
 
 

@@ -48,6 +48,7 @@ class Size(NamedTuple):
         memory: bytes that blocks of exact search may take.
         terms: bytes that the terms of an index of one document take, for each that its postings do.
         recalled: queries for which approximate search is compared with exact search.
+        once: whether a unit of a second stage reads each text once, however many pairs it stands in.
     """
 
     documents: int = 0
@@ -64,6 +65,7 @@ class Size(NamedTuple):
     memory: int = 0
     terms: float = 0.0
     recalled: int = 0
+    once: bool = False
 
 
 Counted = Literal["documents", "queries", "hits"]
@@ -104,7 +106,10 @@ class Law:
             return size._replace(documents=round(size.documents * share), units=units)
         counted = round(getattr(size, self.counts) * share)
         units = max(1, round(size.units * share))
-        return size._replace(**{"units": units, "hits": round(size.hits * share), self.counts: counted})
+        scaled = {"hits": round(size.hits * share), self.counts: counted}
+        if self.counts == "hits":
+            scaled["queries"] = round(size.queries * share)
+        return size._replace(units=units, **scaled)
 
 
 def _texts(size: Size) -> Range:
@@ -112,7 +117,13 @@ def _texts(size: Size) -> Range:
 
 
 def _pairs(size: Size) -> Range:
-    return Range.exactly(size.hits * (size.text + size.query_text + _FRAME))
+    """Cross-encoders read every pair. Others read a query once, and once per unit each document that its hits
+    name: as many as hits drawn at random do, at most one for each hit."""
+    if not size.once:
+        return Range.exactly(size.hits * (size.text + size.query_text + _FRAME))
+    hits, queries = size.hits / size.units, size.queries * (size.query_text + _FRAME)
+    drawn, most = _distinct(hits, size.documents), min(hits, size.documents)
+    return Range(*(n * size.units * (size.text + _FRAME) + queries for n in (drawn, drawn, most)))
 
 
 def _matches(queries: float, documents: float) -> Range:
@@ -130,7 +141,11 @@ def _graph(size: Size, nodes: float, powers: tuple[int, int, int]) -> Range:
 
 def named(size: Size) -> float:
     """How many documents a run names, each once, if its hits were drawn at random."""
-    return size.documents * -math.expm1(-size.hits / max(1, size.documents))
+    return _distinct(size.hits, size.documents)
+
+
+def _distinct(hits: float, documents: int) -> float:
+    return documents * -math.expm1(-hits / max(1, documents))
 
 
 def _hits(size: Size) -> float:

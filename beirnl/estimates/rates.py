@@ -60,9 +60,10 @@ def of_probe(stage: str, probe: Probe) -> Rate:
     law, found, units = LAWS[stage], probe.measured, probe.measured.units
     if STAGES[stage].reduce is None:
         units = units[-1:]
+    size = law.part(probe.size, found.rows)
     return Rate(
         seconds=found.seconds,
-        size=law.part(probe.size, found.rows),
+        size=size if law.partial else size._replace(units=1),  # rows and seconds are those of the last unit
         written=sum(written for _, _, written in units) + found.reduced,
         whole=law.part(probe.size, sum(rows for rows, _, _ in units)),
         reduction=found.reduction,

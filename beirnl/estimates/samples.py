@@ -144,7 +144,9 @@ class Samples:
             "run": self._write([pa.concat_tables(runs)], RUN),
             "passages": self._arrow(pa.table([found["id"], pa.array(passages)], schema=GATHERED)),
         }
-        return Sample(inputs, size._replace(hits=sum(ENCODED), units=len(ENCODED)), node.spec)
+        units = len(ENCODED)
+        size = size._replace(hits=sum(ENCODED), units=units, queries=units * RERANKED_PER_UNIT)
+        return Sample(inputs, size, node.spec)
 
     def _fused(self, node: Node, size: Size) -> Sample:
         runs, depth = len(node.inputs), _depth(size)

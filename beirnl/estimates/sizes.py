@@ -14,6 +14,7 @@ from beirnl.stages.ann import AnnIndexSpec, AnnSearchSpec
 from beirnl.stages.dense import EmbedSpec, stated_dimension
 from beirnl.stages.late import EmbedTokensSpec
 from beirnl.stages.searching import SearchSpec, group
+from beirnl.stages.second import RerankSpec
 from beirnl.store.artifacts import Artifact
 from beirnl.store.keys import digest, spec_fields
 
@@ -56,6 +57,7 @@ class Sizes:
             links=index.connectivity if index else 0,
             recalled=min(queries, node.spec.recall_queries) if isinstance(node.spec, AnnSearchSpec) else 0,
             memory=self._runtime.search_memory_mb << 20,
+            once=isinstance(node.spec, RerankSpec) and node.spec.method != "cross-encoder",
         )
 
     def units(self, node: Node) -> int:

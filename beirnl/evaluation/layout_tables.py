@@ -210,7 +210,7 @@ def _title(layout: Layout) -> str:
 def _caption(
     layout: Layout, columns: Sequence[str], empty: Sequence[str], rows: Sequence[Sequence[Cell]]
 ) -> str:
-    said = [f"{' and '.join(layout.measures)} in points of 100; best of ours in a column in bold."]
+    said = [f"{' and '.join(layout.measures)} in points of 100; best of ours in a column marked."]
     if layout.mean:
         said.append(f"Average: plain mean over {_listed(layout.mean, layout)}.")
     missing = [dataset for dataset in layout.datasets if dataset not in columns]

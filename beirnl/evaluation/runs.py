@@ -12,7 +12,7 @@ The first and the last may be compressed (`.gz`).
 import gzip
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +128,31 @@ def _check(frame: pl.DataFrame, path: Path) -> None:
             row = rows.row(0)
             where = f"{path}, query {row[0]!r}"
             raise DataError(what.format(*row), where=where, remedy="mend the file, or write it again")
+
+
+def names(files: Sequence[Path]) -> list[str]:
+    """What the runs of several files are called: as their files, without the suffix.
+
+    Files that are called alike, as exports are (``SYSTEM/DATASET.LANGUAGE.trec``), are called by the folder
+    that tells them apart, the innermost there is; files that no folder tells apart keep their common name.
+
+    Args:
+        files: run files; none of them need be there.
+    """
+    stems = [file.name.removesuffix(".gz").rpartition(".")[0] or file.name for file in files]
+    return [
+        _telling(file, [other for other, its in zip(files, stems, strict=True) if its == stem]) or stem
+        for file, stem in zip(files, stems, strict=True)
+    ]
+
+
+def _telling(file: Path, alike: Sequence[Path]) -> str:
+    """The name of the innermost folder above a file that differs for all files alike, or nothing."""
+    if len(alike) < 2:
+        return ""
+    above = zip(*(reversed(other.absolute().parts[1:-1]) for other in alike), strict=False)
+    level = next((at for at, folders in enumerate(above) if len(set(folders)) == len(alike)), None)
+    return "" if level is None else file.absolute().parents[level].name
 
 
 def depth(run: pa.Table) -> int:

@@ -13,7 +13,7 @@ Place = tuple[str, str]
 
 _IDENTITY = ("model", "source", "revision")  # what names a system is no difference in conditions
 _NONE = "–"
-NOT_BELOW, DAGGER = "=", "†"
+NOT_BELOW, DAGGER, STAR = "=", "†", "*"
 NOT_BELOW_TEXT = (
     "not significantly below the best of its column (paired randomisation test, Holm's correction)"
 )
@@ -25,7 +25,7 @@ class Cell(NamedTuple):
     Attributes:
         text: as shown.
         order: number to sort by; None for text.
-        best: whether it is the best value of its column.
+        best: whether it is the best value of its column: bold, or with a star where text cannot be.
         notes: letters of the footnotes that belong to it.
     """
 
@@ -63,9 +63,10 @@ class Table(NamedTuple):
 
 
 def marks(notes: str) -> str:
-    """Marks of footnotes as text puts them behind a value: in brackets, but for a dagger."""
-    rest = notes.replace(DAGGER, "")
-    return (DAGGER if DAGGER in notes else "") + (f" [{rest}]" if rest else "")
+    """Marks of footnotes as text puts them behind a value: in brackets, but for a star and a dagger."""
+    bare = "".join(mark for mark in (STAR, DAGGER) if mark in notes)
+    rest = "".join(mark for mark in notes if mark not in bare)
+    return bare + (f" [{rest}]" if rest else "")
 
 
 def tables(report: Report) -> list[Table]:
@@ -139,7 +140,7 @@ def _score_table(
         *(Column(m, f"{place[0]} ({place[1]})") for place in places for m in measures),
     ]
     caption = "Means over the judged queries as fractions of 1, four decimals; higher is better"
-    caption += ", best of a column in bold." if len(systems) > 1 else "."
+    caption += ", best of a column marked." if len(systems) > 1 else "."
     footnotes = [(letter, text) for text, letter in letters.items()]
     if any(record.not_below_best for record in shown.values()):
         footnotes.append((NOT_BELOW, NOT_BELOW_TEXT))

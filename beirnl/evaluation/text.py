@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from beirnl.evaluation.records import Report
-from beirnl.evaluation.tables import Cell, Column, Table, marks, tables
+from beirnl.evaluation.tables import STAR, Cell, Column, Table, marks, tables
 
 if TYPE_CHECKING:
     import rich.console
@@ -66,9 +66,14 @@ def show(report: Report, console: "rich.console.Console") -> None:
 
 
 def show_table(table: Table, console: "rich.console.Console") -> None:
-    """Prints a table, in several parts if it is wider than the terminal."""
+    """Prints a table, in several parts if it is wider than the terminal.
+
+    The best of a column is bold; where the console has no styles, as in a file, a star stands behind it.
+    """
     from rich.text import Text
 
+    if console.color_system is None:
+        table = _starred(table)
     for part in _parts(table, console.width):
         console.print(_rich_table(part))
     for letter, text in table.footnotes:
@@ -76,6 +81,16 @@ def show_table(table: Table, console: "rich.console.Console") -> None:
     if table.caption:
         console.print(Text(_printable(table.caption), style="dim italic"))
     console.print()
+
+
+def _starred(table: Table) -> Table:
+    """A table whose best values have a star among their notes, before all others."""
+    if not any(cell.best for row in table.rows for cell in row):
+        return table
+    rows = [
+        [cell._replace(notes=STAR + cell.notes) if cell.best else cell for cell in row] for row in table.rows
+    ]
+    return table._replace(rows=rows, footnotes=[(STAR, "best of its column"), *table.footnotes])
 
 
 def _rich_table(table: Table) -> "rich.table.Table":

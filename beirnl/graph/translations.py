@@ -173,7 +173,7 @@ def _unknown_prompt(prompt: str, path: Path) -> ConfigError:
     elif path.exists() or "/" in prompt or path.suffix:
         remedy = "a file of your own is to be called ....txt"
     else:
-        remedy = f"{nearest(prompt, registry.prompts())}; or name a .txt file"
+        remedy = nearest(prompt, registry.prompts(), "name a .txt file")
     return ConfigError(f"unknown prompt {prompt!r}", remedy=remedy)
 
 

@@ -24,6 +24,7 @@ from beirnl.registry.datasets import datasets as datasets
 from beirnl.registry.datasets import find_dataset as find_dataset
 from beirnl.registry.datasets import near_datasets as near_datasets
 from beirnl.registry.datasets import part_of as part_of
+from beirnl.registry.datasets import unknown_dataset as unknown_dataset
 from beirnl.registry.entries import FOLDER, Entry, read
 from beirnl.registry.model_facts import Kind as Kind
 from beirnl.registry.model_facts import ModelEntry as ModelEntry
@@ -208,10 +209,9 @@ def resolve_model(name_or_path: str, kind: Kind) -> ModelRef:
     entry = find_model(name_or_path)
     if entry is None:
         if not _HUB_PATH.fullmatch(name_or_path):
-            near = nearest(name_or_path, _names(kind))
             raise ConfigError(
                 f"unknown {kind} model {name_or_path!r}",
-                remedy=f"{near}; or give a hub path ORG/NAME or a folder",
+                remedy=nearest(name_or_path, _names(kind), "give a hub path ORG/NAME or a folder"),
             )
         return ModelRef(name=name_or_path, source=f"hub:{name_or_path}")
     if entry.kind != kind:

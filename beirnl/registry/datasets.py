@@ -1,5 +1,6 @@
 """The datasets of the registry, and the names by which they are found."""
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
@@ -155,10 +156,28 @@ def part_of(entry: DatasetEntry, part: str) -> DatasetEntry | None:
     return next((other for other in parts if other.path == path), None)
 
 
-def near_datasets(name: str) -> str:
-    """Which datasets could have been meant, in words."""
+def near_datasets(name: str, otherwise: str = "") -> str:
+    """Which datasets could have been meant, in words; ``otherwise`` as for :func:`nearest`."""
     entries = datasets().values()
-    near = nearest(name, [n for entry in entries for n in (entry.name, *entry.aliases)])
+    near = nearest(name, [n for entry in entries for n in (entry.name, *entry.aliases)], otherwise)
     if near.startswith("did you mean"):
         return near
-    return nearest(name, [entry.name for entry in entries if not entry.whole])
+    return nearest(name, [entry.name for entry in entries if not entry.whole], otherwise)
+
+
+def unknown_dataset(text: str) -> ConfigError:
+    """The error for what a user calls a dataset and is neither a name nor a folder that is there.
+
+    A text with a separator can only be meant as a path, of a folder or of the hub: names of datasets are not
+    listed for it.
+    """
+    if not {"/", "\\"} & set(text):
+        return ConfigError(
+            f"unknown dataset {text!r}", remedy=near_datasets(text, "give a folder in BEIR form")
+        )
+    on_hub = f", hub:{text}" if re.fullmatch(r"\w[\w.-]*/[\w.-]+", text) else ""
+    return ConfigError(
+        "there is no such folder",
+        where=text,
+        remedy=f"give a folder in BEIR form{on_hub}, or a name that `beirnl datasets` lists",
+    )

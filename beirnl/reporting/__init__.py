@@ -21,6 +21,7 @@ _COUNTED = {
     "queries without hits": "queries have no hits and score 0",
     "failed": "prompts were given no answer and count as invalid",
     "truncated": "texts are longer than the model reads, and were cut",
+    "cut pairs": "pairs are longer than the model reads, and were cut",
 }
 
 

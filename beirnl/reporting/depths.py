@@ -1,4 +1,9 @@
-"""How deep runs go, and what is compared where they differ in that."""
+"""How deep runs go, and what is compared where they differ in that.
+
+A column (a dataset in a language) is one comparison: its best is marked, and the family of tests is all of
+its systems against that. So all of them are seen as deep as the shortest, in measures that look deeper; the
+report warns, and the conditions of a value say where its run was cut. Other columns do not matter.
+"""
 
 from collections.abc import Sequence
 from typing import Any

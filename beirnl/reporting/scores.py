@@ -69,6 +69,7 @@ def records(pipeline: Pipeline, evaluations: Sequence[Evaluation]) -> Iterator[R
         summaries = {e.part: _summary(pipeline, e, least) for e in members}
         expected = pipeline.graph.expected_parts.get(identity[0]) or ("",)
         shared = conditions(pipeline, members)
+        cuts = _cuts(pipeline, members, least)
         for measure in summaries[members[0].part]["measure"]:
             rows = {part: _row(frame, measure) for part, frame in summaries.items()}
             yield Record(
@@ -82,8 +83,20 @@ def records(pipeline: Pipeline, evaluations: Sequence[Evaluation]) -> Iterator[R
                 value_with_relevant=mean_of_parts(
                     {part: row["mean_with_relevant"] for part, row in rows.items()}, expected
                 ),
-                conditions=shared,
+                conditions=shared.model_copy(update=cuts.get(measure, {})),
             )
+
+
+def _cuts(
+    pipeline: Pipeline, members: Sequence[Evaluation], least: Mapping[Place, int]
+) -> dict[str, dict[str, int]]:
+    """By measure, the condition that a run was cut where the shortest of its column ends."""
+    found: dict[str, dict[str, int]] = {}
+    for one in members:
+        shortest = least[depths.place(one)]
+        for measure in depths.deeper(pipeline, one, shortest):
+            found[measure] = {"cut_at": min(shortest, found.get(measure, {}).get("cut_at", shortest))}
+    return found
 
 
 def _row(frame: pl.DataFrame, measure: str) -> dict[str, Any]:

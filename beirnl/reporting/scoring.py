@@ -38,41 +38,38 @@ def score_files(files: Sequence[Path], qrels: Path, names: Sequence[str] = ()) -
     wanted = [measure.name for measure in measures.parse(names or DEFAULT)]
     queries = list(dict.fromkeys(judgement.query_id for judgement in beir.read_qrels(qrels)))
     judged = importing.read_judgements(qrels, set(queries))
-    found: dict[str, pa.Table] = {}
-    warnings: list[str] = []
-    for file in files:
-        run, told = matched(runs.read(file), pa.chunked_array([queries], pa.string()), None, file)
-        name = file.name.removesuffix(".gz").rpartition(".")[0] or file.name
-        found[str(file) if name in found else name] = run
-        warnings += told
-    if len(found) > 1:
-        cut = cut_to_shortest(found)
-        found = {name: run.to_arrow() for name, run in cut.runs.items()}
-        warnings += cut.warnings
+    found, warnings = _read(files, queries)
     values = {name: measures.evaluate(run, judged, wanted) for name, run in found.items()}
-    places: dict[str, Any] = {"dataset": qrels.stem, "language": "und"}
-    records = [
-        record
-        for (name, frame), file in zip(values.items(), files, strict=True)
-        for record in _records(
-            frame, judged, places | {"system": name}, _conditions(found[name], file, qrels)
-        )
-    ]
-    columns = {name: [pl.lit(value).alias(key) for key, value in places.items()] for name in values}
-    scores = pl.concat(
-        frame.select(
-            *columns[name],
-            pl.lit("").alias("part"),
-            pl.lit(name).alias("system"),
-            "query_id",
-            "measure",
-            "value",
-        )
-        for name, frame in values.items()
-    )
+    place = {"dataset": qrels.stem, "language": "und"}
+    records: list[Record] = []
+    for (name, frame), file in zip(values.items(), files, strict=True):
+        told = _conditions(found[name], file, qrels)
+        records += _records(frame, judged, place | {"system": name}, told)
+    scores = _scores(values, place)
     sure = Uncertainty(scores)
     records = stated(records, sure)
     return Report(name=qrels.stem, records=records, warnings=warnings, scores=scores, uncertainty=sure)
+
+
+def _read(files: Sequence[Path], queries: Sequence[str]) -> tuple[dict[str, pa.Table], list[str]]:
+    """Runs by what they are called, all of them as deep as the shortest, and warnings."""
+    found: dict[str, pa.Table] = {}
+    warnings: list[str] = []
+    for file, name in zip(files, runs.names(files), strict=True):
+        run, told = matched(runs.read(file), pa.chunked_array([queries], pa.string()), None, file)
+        found[str(file) if name in found else name] = run
+        warnings += told
+    cut = cut_to_shortest(found)
+    return {name: run.to_arrow() for name, run in cut.runs.items()}, [*warnings, *cut.warnings]
+
+
+def _scores(values: dict[str, pl.DataFrame], place: dict[str, str]) -> pl.DataFrame:
+    """Values by query of all runs, as :class:`.Uncertainty` takes them."""
+    columns = [pl.lit(value).alias(key) for key, value in (place | {"part": ""}).items()]
+    by_query = ("query_id", "measure", "value")
+    return pl.concat(
+        frame.select(*columns, pl.lit(name).alias("system"), *by_query) for name, frame in values.items()
+    )
 
 
 def _conditions(run: pa.Table, file: Path, qrels: Path) -> Conditions:

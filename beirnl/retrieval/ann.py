@@ -10,7 +10,7 @@ An index is a folder: ``index.usearch``, ``vectors.npy`` (and ``scales.npy``) wi
 it is mapped into memory and not read.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -33,7 +33,13 @@ _IDS = pa.schema([("id", pa.string())])
 
 
 def build(
-    files: VectorFiles, folder: Path, *, numbers: Numbers, connectivity: int, expansion_add: int
+    files: VectorFiles,
+    folder: Path,
+    *,
+    numbers: Numbers,
+    connectivity: int,
+    expansion_add: int,
+    tell: Callable[[int], None] = lambda done: None,
 ) -> None:
     """Index vectors, by one thread and in their order, so that the same vectors give the same files.
 
@@ -43,6 +49,7 @@ def build(
         numbers: number format of the graph's vectors.
         connectivity: neighbours of a node (M of the paper).
         expansion_add: candidates looked at for a new node (efConstruction).
+        tell: is told how many vectors are done.
 
     Raises:
         DataError: a vector holds NaN or infinity, or an id stands there twice.
@@ -63,6 +70,7 @@ def build(
         end = begin + len(batch.values)
         index.add(np.arange(begin, end, dtype=np.uint64), batch.vectors(), threads=1)
         begin = end
+        tell(end)
     index.save(str(folder / "index.usearch"))
     np.save(folder / "ranks.npy", ranks.astype(np.int32))
     with pa.OSFile(str(folder / "ids.arrow"), "wb") as file, pa.ipc.new_file(file, _IDS) as writer:

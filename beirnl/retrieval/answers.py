@@ -1,13 +1,25 @@
 """What a model must give back: as many answers as it was asked for, and finite numbers."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from beirnl.errors import EngineError
 
 _SHOWN = 60  # characters of a text
+
+
+class Scored(NamedTuple):
+    """Scores of pairs.
+
+    Attributes:
+        scores: float32 [n].
+        truncated: number of pairs of which the model does not read all: query, document, or both together.
+    """
+
+    scores: np.ndarray
+    truncated: int
 
 
 def check_number(found: int, texts: Sequence[Any], model: str, what: str = "vectors") -> None:

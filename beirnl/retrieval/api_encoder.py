@@ -183,7 +183,7 @@ class JournalledEncoder:
         for place, text in enumerate(sent):
             if text in keys:
                 vectors[place] = found[keys[text]]
-        return Encoded(unit_vectors(vectors), sum(cut))
+        return Encoded(unit_vectors(vectors), np.array(cut, bool))
 
     def _ask(self, keys: dict[str, str]) -> dict[str, np.ndarray]:
         """Vectors by key: those that the journal has, and the others, asked for now."""

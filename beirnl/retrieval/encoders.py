@@ -25,20 +25,28 @@ from beirnl.specs import EncoderSpec
 
 TextKind = Literal["query", "document"]
 
+#: Is told how many texts (or pairs) are done.
+Tell = Callable[[int], None]
+
 #: A text longer than this many characters for each token of the limit is cut before it is tokenised.
 CHARACTERS_PER_TOKEN = 16
 
 
 class Encoded(NamedTuple):
-    """Vectors of a call, and how many of its texts were longer than the model reads.
+    """Vectors of a call, and which of its texts were longer than the model reads.
 
     Attributes:
         vectors: float32 [n, dimension], each of length 1 (a vector of zeros stays one).
-        truncated: number of texts that were cut; prompt and special tokens count towards the limit.
+        cut: bool [n]; prompt and special tokens count towards the limit.
     """
 
     vectors: np.ndarray
-    truncated: int
+    cut: np.ndarray
+
+    @property
+    def truncated(self) -> int:
+        """Number of texts that were cut."""
+        return int(self.cut.sum())
 
 
 class Encoder(Protocol):
@@ -46,9 +54,14 @@ class Encoder(Protocol):
 
     dimension: int
 
-    def encode(self, texts: Sequence[str], kind: TextKind) -> Encoded:
-        """Vectors of ``texts`` in their order; ``kind`` decides which prompt stands in front."""
+    def encode(self, texts: Sequence[str], kind: TextKind, tell: Tell = ...) -> Encoded:
+        """Vectors of ``texts`` in their order; ``kind`` decides which prompt stands in front, and ``tell`` is
+        told how many are done."""
         ...
+
+
+def nobody(done: int) -> None:
+    """Who is told by default."""
 
 
 def load_encoder(spec: EncoderSpec, *, device: str = "auto", threads: int | None = None) -> Encoder:
@@ -105,7 +118,7 @@ class _BatchingEncoder:
         self.dimension = spec.dimensions or backend.dimension
         self._spec, self._backend = spec, backend
 
-    def encode(self, texts: Sequence[str], kind: TextKind) -> Encoded:
+    def encode(self, texts: Sequence[str], kind: TextKind, tell: Tell = nobody) -> Encoded:
         """See :meth:`Encoder.encode`.
 
         Raises:
@@ -117,11 +130,13 @@ class _BatchingEncoder:
         unique = [clip(text, limit, self._backend.lengths) for text in places]
         lengths, items = self._backend.prepare(unique, kind)
         vectors = np.empty((len(unique), self.dimension), np.float32)
+        done = 0
         for batch in self._plan(lengths, unique):
             vectors[batch] = self._embed([items[n] for n in batch], [unique[n] for n in batch], kind)
-        order = [places[text] for text in texts]
-        truncated = sum(lengths[place] > limit for place in order) if limit else 0
-        return Encoded(vectors[order] if order else vectors, truncated)
+            done += len(batch)
+            tell(done * len(texts) // len(unique))
+        order = np.array([places[text] for text in texts], np.int64)
+        return Encoded(vectors[order], longer(lengths, limit)[order])
 
     def _plan(self, lengths: list[int], texts: list[str]) -> Iterator[list[int]]:
         spec = self._spec
@@ -270,6 +285,11 @@ def batches(
         yield batch
 
 
+def longer(lengths: Sequence[int], limit: int | None) -> np.ndarray:
+    """Which texts have more tokens than the model reads, bool [n]; none where it has no limit."""
+    return np.array(lengths, np.int64) > (limit or np.inf)
+
+
 def clip(text: str, limit: int | None, lengths: Callable[[Sequence[str]], list[int]]) -> str:
     """Cut a very long text where the model would not read on, so that it is not tokenised whole.
 
@@ -284,8 +304,8 @@ def clip(text: str, limit: int | None, lengths: Callable[[Sequence[str]], list[i
     return text[:size]
 
 
-def token_counter(tokenizer: Any) -> Callable[[Sequence[str]], list[int]]:
-    """A function that counts tokens, special ones included, without a limit.
+def token_counter(tokenizer: Any) -> Callable[[Sequence[Any]], list[int]]:
+    """A function that counts tokens of texts, or of pairs of texts, special ones included, without a limit.
 
     A model without a tokenizer of transformers has no limit in tokens; its texts are counted in characters,
     which only orders the batches.
@@ -295,7 +315,7 @@ def token_counter(tokenizer: Any) -> Callable[[Sequence[str]], list[int]]:
     if not isinstance(tokenizer, PreTrainedTokenizerBase):
         return lambda texts: list(map(len, texts))
 
-    def count(texts: Sequence[str]) -> list[int]:
+    def count(texts: Sequence[Any]) -> list[int]:
         if not texts:
             return []
         tokens = tokenizer(

@@ -1,18 +1,21 @@
 """Second stages: a score for each pair of a query and a document of a first stage."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from beirnl.retrieval.answers import check_finite, check_number, other_dtype
+from beirnl.retrieval.answers import Scored, check_finite, check_number, other_dtype
 from beirnl.retrieval.checkpoints import settings, weights
 from beirnl.retrieval.encoders import (
     Encoder,
+    Tell,
     batches,
     check_limit,
     clip,
     load_encoder,
+    longer,
+    nobody,
     token_counter,
     token_limit,
     torch_device,
@@ -29,8 +32,8 @@ _T = TypeVar("_T", bound=Hashable)
 class Reranker(Protocol):
     """One score per pair; higher is more relevant, and only the order within a query means anything."""
 
-    def score(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
-        """Scores of (query, document) pairs in their order, float32 [n]."""
+    def score(self, pairs: Sequence[tuple[str, str]], tell: Tell = ...) -> Scored:
+        """Scores of (query, document) pairs in their order; ``tell`` is told how many are done."""
         ...
 
 
@@ -73,19 +76,22 @@ class _BiEncoder:
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
 
-    def score(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+    def score(self, pairs: Sequence[tuple[str, str]], tell: Tell = nobody) -> Scored:
         """See :meth:`Reranker.score`; each query and document is encoded once per call."""
         if not pairs:
-            return np.empty(0, np.float32)
+            return Scored(np.empty(0, np.float32), 0)
         queries, query_of = _distinct([query for query, _ in pairs])
         documents, document_of = _distinct([document for _, document in pairs])
-        left = self._encoder.encode(queries, "query").vectors
-        right = self._encoder.encode(documents, "document").vectors
+        left = self._encoder.encode(queries, "query")
+        right = self._encoder.encode(
+            documents, "document", lambda done: tell(done * len(pairs) // len(documents))
+        )
         scores = np.empty(len(pairs), np.float32)
         for start in range(0, len(pairs), 4096):  # bounds the memory of the gathered vectors
             part = slice(start, start + 4096)
-            scores[part] = np.einsum("nd,nd->n", left[query_of[part]], right[document_of[part]])
-        return scores
+            gathered = left.vectors[query_of[part]], right.vectors[document_of[part]]
+            scores[part] = np.einsum("nd,nd->n", *gathered)
+        return Scored(scores, int((left.cut[query_of] | right.cut[document_of]).sum()))
 
 
 class _Tokens(NamedTuple):
@@ -100,6 +106,20 @@ class _Tokens(NamedTuple):
     def batch(self, places: Sequence[int]) -> dict[str, list[list[int]]]:
         """The pairs at these places, as a tokenizer's ``pad`` takes them."""
         return {name: [column[place].tolist() for place in places] for name, column in self.columns.items()}
+
+
+class _Prepared(NamedTuple):
+    """Pairs ready for a model.
+
+    Attributes:
+        full: places of the pairs that fill the model's input, and may have been cut.
+        lengths: what batches are made by.
+        forward: scores of the pairs at some places.
+    """
+
+    full: Sequence[int]
+    lengths: list[int]
+    forward: Callable[[list[int]], np.ndarray]
 
 
 class _CrossEncoder:
@@ -131,7 +151,7 @@ class _CrossEncoder:
         self._limit = token_limit(self._model)
         self._lengths = token_counter(self._model.tokenizer)
 
-    def score(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+    def score(self, pairs: Sequence[tuple[str, str]], tell: Tell = nobody) -> Scored:
         """See :meth:`Reranker.score`; equal pairs are scored once.
 
         Raises:
@@ -139,21 +159,29 @@ class _CrossEncoder:
         """
         unique, place_of = _distinct([(query, document) for query, document in pairs])
         if not unique:
-            return np.empty(0, np.float32)
+            return Scored(np.empty(0, np.float32), 0)
         prompted = [(self._prompted(*pair)) for pair in unique]
-        scores = np.empty(len(prompted), np.float32)
+        scores, done = np.empty(len(prompted), np.float32), 0
+        full, lengths, forward = self._prepared(prompted)
+        for batch in batches(lengths, prompted, self._spec.batch_size):
+            scores[batch] = self._checked(forward(batch), [prompted[place] for place in batch])
+            done += len(batch)
+            tell(done * len(pairs) // len(unique))
+        cut = np.zeros(len(prompted), bool)
+        cut[full] = longer(self._lengths([prompted[place] for place in full]), self._limit)
+        return Scored(scores[place_of], int(cut[place_of].sum()))
+
+    def _prepared(self, pairs: list[tuple[str, str]]) -> _Prepared:
         if _reads_plain_text(self._model):
-            tokens = self._tokenised(prompted)
-            for batch in batches(tokens.lengths, prompted, self._spec.batch_size):
-                found = self._forward(tokens.batch(batch))
-                scores[batch] = self._checked(found, [prompted[place] for place in batch])
-        else:  # a chat template makes its tokens, so the library has to
-            lengths = [len(query) + len(document) for query, document in prompted]
-            for batch in batches(lengths, prompted, self._spec.batch_size):
-                some = [prompted[place] for place in batch]
-                scores[batch] = self._checked(self._predict(some), some)
-        result: np.ndarray = scores[place_of]
-        return result
+            tokens = self._tokenised(pairs)
+            lengths, limit = tokens.lengths, self._limit or np.inf
+            full = [place for place, length in enumerate(lengths) if length >= limit]
+            return _Prepared(full, lengths, lambda batch: self._forward(tokens.batch(batch)))
+        # A chat template makes its tokens, so the library has to; they are counted without it.
+        lengths = [len(query) + len(document) for query, document in pairs]
+        return _Prepared(
+            range(len(pairs)), lengths, lambda batch: self._predict([pairs[place] for place in batch])
+        )
 
     def _prompted(self, query: str, document: str) -> tuple[str, str]:
         spec = self._spec

@@ -106,7 +106,7 @@ def _reranker(spec: Any, runtime: Runtime) -> Batch:
     reranker = load_reranker(spec, device=runtime.device, threads=runtime.worker_threads)
 
     def score(requests: Sequence[Pairs]) -> list[np.ndarray]:
-        scores = reranker.score([pair for pairs in requests for pair in pairs])
+        scores = reranker.score([pair for pairs in requests for pair in pairs]).scores
         return np.split(scores, np.cumsum([len(pairs) for pairs in requests])[:-1])
 
     return score

@@ -89,6 +89,7 @@ def build_ann(unit: Unit) -> None:
         numbers=spec.numbers,
         connectivity=spec.connectivity,
         expansion_add=spec.expansion_add,
+        tell=unit.tell,
     )
     unit.out.rows_in = files.rows
 

@@ -11,7 +11,7 @@ from beirnl.config import Runtime
 from beirnl.errors import BeirnlError, StageError
 from beirnl.specs import LlmSpec, Spec
 from beirnl.store.artifacts import Artifact, PartWriter, Receipt
-from beirnl.store.attempts import MAX_DEATHS, REDUCE, alone_in, attempts_in_run
+from beirnl.store.attempts import LOADING, MAX_DEATHS, REDUCE, alone_in, attempts_in_run
 from beirnl.store.cache import pinned
 from beirnl.store.failpoints import failpoint
 from beirnl.store.files import disk_errors
@@ -119,6 +119,15 @@ class Unit:
     def number(self) -> int:
         """Number of the unit."""
         return self.task.unit
+
+    def tell(self, rows: int) -> None:
+        """Say how many rows are done, as every unit does that may take more than a few seconds.
+
+        Raises:
+            StoppedError: the run is being stopped.
+        """
+        self.check_stop()
+        self.out.tell(rows)
 
     def check_stop(self) -> None:
         """Raise :class:`StoppedError` if the run is being stopped."""
@@ -285,7 +294,7 @@ def _attempt(stage: Stage, task: Task, load: Callable[[], Any] | None, stop: thr
     function = stage.run if task.unit >= 0 else stage.reduce
     assert function is not None, f"{stage.name} has no reduction"
     try:
-        resource = load() if load else None  # keeps what it has opened for as long as it lives
+        resource = _loaded(stage, out, load)  # keeps what it has opened for as long as it lives
         with pinned():
             out.start()
             function(Unit(task, out, resource, task.inputs, stop))
@@ -293,3 +302,13 @@ def _attempt(stage: Stage, task: Task, load: Callable[[], Any] | None, stop: thr
     except BaseException:
         out.abandon()
         raise
+
+
+def _loaded(stage: Stage, out: PartWriter, load: Callable[[], Any] | None) -> Any:
+    """What the worker has loaded; whoever looks is told while it is being loaded."""
+    if load is None or stage.load is None:
+        return load() if load else None
+    out.doing(LOADING)
+    resource = load()
+    out.doing("")
+    return resource

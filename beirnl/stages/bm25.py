@@ -78,11 +78,10 @@ def _write(unit: Unit, shards: range, out: Path, first_row: int) -> None:
     writer = UnitWriter(out, spec.bm25, first_row)
     done = 0
     for number in shards:
-        unit.check_stop()
         shard = unit.inputs["rows"].read(number)
         writer.add(shard["id"], shard["title"], shard["text"])
         done += shard.num_rows
-        unit.out.tell(done)
+        unit.tell(done)
     writer.close()
     unit.out.rows_in = done
 
@@ -161,11 +160,13 @@ def search_bm25(unit: Unit) -> None:
     unit.out.write(run, RUN)
 
 
-def _run(unit: Unit, index: "Bm25Index", queries: pa.Table) -> pa.Table:
+def _run(unit: Unit, index: "Bm25Index", queries: pa.Table, before: int = 0) -> pa.Table:
+    """The run of some of a unit's queries; so many came before them."""
     spec = unit.task.spec
     assert isinstance(spec, Bm25SearchSpec)
     ids, texts = queries["id"].to_pylist(), queries["text"].to_pylist()
-    results = index.search(texts, spec.depth, ids if spec.remove_self_matches else None)
+    own = ids if spec.remove_self_matches else None
+    results = index.search(texts, spec.depth, own, lambda done: unit.tell(before + done))
     tables = [run_of(query, *hits) for query, hits in zip(ids, results, strict=True)]
     return pa.concat_tables([RUN.empty_table(), *tables])
 
@@ -185,8 +186,7 @@ def search_shard(unit: Unit) -> None:
     queries = unit.inputs["queries"].table()
     runs = [RUN.empty_table()]
     for start in range(0, queries.num_rows, QUERIES_PER_UNIT):
-        unit.check_stop()
-        runs.append(_run(unit, index, queries.slice(start, QUERIES_PER_UNIT)))
+        runs.append(_run(unit, index, queries.slice(start, QUERIES_PER_UNIT), start))
     unit.out.rows_in = queries.num_rows
     unit.out.write(pa.concat_tables(runs), RUN)
 

@@ -108,7 +108,8 @@ def embed(unit: Unit) -> None:
         join_title_text(t, x)
         for t, x in zip(rows["title"].to_pylist(), rows["text"].to_pylist(), strict=True)
     ]
-    encoded = _asked(unit, spec, texts) if spec.encoder.is_remote else unit.resource.encode(texts, spec.kind)
+    asked = _asked if spec.encoder.is_remote else _encoded
+    encoded = asked(unit, spec, texts)
     unit.out.rows_in = rows.num_rows
     unit.out.count("truncated", encoded.truncated)
     dtype = stored_as(spec)
@@ -117,20 +118,22 @@ def embed(unit: Unit) -> None:
     unit.out.write(table, embeddings(encoded.vectors.shape[1], dtype), compress=is_compressible(dtype))
 
 
+def _encoded(unit: Unit, spec: EmbedSpec, texts: list[str]) -> "Encoded":
+    """Vectors from the model that the worker has loaded."""
+    encoded: Encoded = unit.resource.encode(texts, spec.kind, unit.tell)
+    return encoded
+
+
 def _asked(unit: Unit, spec: EmbedSpec, texts: list[str]) -> "Encoded":
     """Vectors from an API, through the unit's journal."""
     from beirnl.retrieval.api_encoder import JournalledEncoder, journal_name
     from beirnl.store.journal import Journal, bucket_range
     from beirnl.store.workspace import Workspace
 
-    def watch(asked: int) -> None:
-        unit.check_stop()
-        unit.out.tell(asked)
-
     folder = Workspace(unit.task.workspace).journal / journal_name(spec.encoder, spec.kind)
     buckets = bucket_range(unit.number, len(unit.inputs["rows"].parts))
     with Journal(folder, *buckets, unit.out.attempt) as journal:
-        encoder = JournalledEncoder(unit.resource, journal, unit.number, watch)
+        encoder = JournalledEncoder(unit.resource, journal, unit.number, unit.tell)
         encoded = encoder.encode(texts, spec.kind)
     for name, number in encoder.counts.items():
         unit.out.count(name, number)
@@ -164,7 +167,7 @@ def search_exact(unit: Unit) -> None:
     )
     for begin, vectors in files.blocks(search.block_rows):
         search.add(vectors, ranks[begin : begin + len(vectors)])
-        unit.out.tell(begin + len(vectors))
+        unit.tell(begin + len(vectors))
     unit.out.rows_in = files.rows
     unit.out.write(search.top.run(query_ids, ids), RUN)
 

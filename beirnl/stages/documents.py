@@ -53,10 +53,9 @@ def import_documents(unit: Unit) -> None:
     spec = unit.task.spec
     assert isinstance(spec, DocumentsSpec)
     for shard in _shards(_told(unit, read_folder(spec.folder, spec.descriptions, spec.fields))):
-        unit.check_stop()
         unit.out.write(table(shard), DOCUMENTS)
         unit.out.rows_in += len(shard)
-        unit.out.tell(unit.out.rows_in)
+        unit.tell(unit.out.rows_in)
 
 
 def _told(unit: Unit, found: Iterable[Document | Unread]) -> Iterator[Document]:

@@ -61,6 +61,7 @@ def import_corpus(unit: Unit) -> None:
     for batch in beir.read_batches(path):
         partitioner.add(batch)
         unit.out.rows_in += len(batch)
+        unit.tell(unit.out.rows_in)
         empty += importing.empty_ids(batch)
     partitioner.flush()
     if not unit.out.rows_in:

@@ -72,12 +72,12 @@ def embed_tokens(unit: Unit) -> None:
         for begin in range(0, rows.num_rows, PASSAGES_AT_ONCE):
             some = rows.slice(begin, PASSAGES_AT_ONCE)
             pairs = zip(some["title"].to_pylist(), some["text"].to_pylist(), strict=True)
-            encoded = encoder.encode([join_title_text(*pair) for pair in pairs], spec.kind)
+            texts = [join_title_text(*pair) for pair in pairs]
+            encoded = encoder.encode(texts, spec.kind, lambda done, begin=begin: unit.tell(begin + done))
             column = _column(encoded, schema.field("vectors").type)
             writer.write_table(pa.table([some["row"], some["id"], column], schema=schema))
             unit.out.count("truncated", encoded.truncated)
             unit.out.rows_in += some.num_rows
-            unit.out.tell(unit.out.rows_in)
 
 
 def check_passages(spec: EmbedTokensSpec, inputs: Inputs, label: str) -> None:
@@ -143,7 +143,7 @@ def search_late(unit: Unit) -> None:
     corpus = unit.inputs["rows"]
     group = range(len(corpus.parts))[unit.number * SHARDS_PER_SEARCH :][:SHARDS_PER_SEARCH]
     for names, documents in read_tokens(corpus, group):
-        unit.check_stop()
         search.add(names, documents)
         unit.out.rows_in += len(names)
+        unit.tell(unit.out.rows_in)
     unit.out.write(search.result(), RUN)

@@ -64,6 +64,7 @@ def gather(unit: Unit) -> None:
             writer.write_table(pa.table([rows["id"], pa.array(passages, pa.string())], schema=GATHERED))
             part.rows += len(passages)
             unit.out.rows_in += len(ids)
+            unit.tell(unit.out.rows_in)
 
 
 def first_hits(run: pa.Table, spec: SearchSpec, *, remove_self: bool) -> pa.Table:
@@ -104,9 +105,10 @@ def rerank(unit: Unit) -> None:
     found, named = run["query_id"].to_pylist(), run["doc_id"].to_pylist()
     passages = _passages(unit.inputs["passages"], run["doc_id"].combine_chunks())
     pairs = [(texts[query], passages[document]) for query, document in zip(found, named, strict=True)]
-    scores = unit.resource.score(pairs) if pairs else np.zeros(0, np.float32)
+    scored = unit.resource.score(pairs, unit.tell)
     unit.out.rows_in = len(pairs)
-    unit.out.write(reordered(run, scores, spec), RUN)
+    unit.out.count("cut pairs", scored.truncated)
+    unit.out.write(reordered(run, scored.scores, spec), RUN)
 
 
 def reordered(run: pa.Table, scores: np.ndarray, spec: SearchSpec) -> pa.Table:

@@ -281,6 +281,12 @@ class PartWriter:
             with contextlib.suppress(OSError):  # a full disk is met, and told, by what writes the part
                 self._marker.write_text(str(rows), encoding="ascii")
 
+    def doing(self, what: str) -> None:
+        """Say what is done before there are rows to tell of; empty: nothing but the unit itself."""
+        if isinstance(self._marker, Path):
+            with contextlib.suppress(OSError):
+                self._marker.write_text(what, encoding="ascii")
+
     def write(self, table: pa.Table, schema: pa.Schema, *, compress: bool = True) -> None:
         """Write ``table`` as the next part, cast to ``schema``."""
         import pyarrow.parquet as pq

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 REDUCE = -1  # the unit number of an artifact's reduction
 MAX_DEATHS = 3  # of a unit, alone in its worker: Ray would retry it for ever
+LOADING = "loading"  # what a marker says before its unit begins
 _RECENT = 60.0  # seconds after which a unit that tells nothing more is taken for dead
 
 
@@ -57,12 +58,28 @@ def rows_in_flight(directory: Place, run_id: str = "") -> int:
     return sum(_told(folder / name) for name in names(folder) if f"-{run_id}" in name)
 
 
+def is_loading(directory: Place, run_id: str) -> bool:
+    """Whether a unit of this run waits for what its worker loads, such as a model; as far as it tells."""
+    folder = directory / "attempts"
+    if isinstance(folder, RemotePath) or not folder.is_dir():
+        return False
+    return any(_text(marker) == LOADING for marker in folder.glob(f"*-{run_id}-*"))
+
+
+def _text(marker: Path) -> str:
+    try:
+        return marker.read_text(encoding="ascii")
+    except OSError:  # the unit has just been done
+        return ""
+
+
 def _told(marker: Path) -> int:
     try:
         recent = time.time() - marker.stat().st_mtime < _RECENT
-        return int(marker.read_text(encoding="ascii") or 0) if recent else 0
-    except (OSError, ValueError):
+    except OSError:
         return 0
+    told = _text(marker)
+    return int(told) if recent and told.isdigit() else 0
 
 
 def _markers(directory: Place) -> list[tuple[str, str]]:

@@ -90,7 +90,14 @@ def test_a_run_is_scored_on_qrels_as_trec_eval_scores_it(place, tmp_path):
     "arguments, said",
     [
         (["--dataset", "scifact"], "there is neither a model nor a run; give --model or --run"),
-        (["--model", "BM25", "--dataset", "/absent"], "unknown dataset '/absent'"),
+        (
+            ["--model", "BM25", "--dataset", "/absent"],
+            "error: /absent: there is no such folder; give a folder",
+        ),
+        (
+            ["--model", "BM25", "--dataset", "SET", "--profile", "beir"],
+            "evaluation.profile: must be 'paper' or",
+        ),
         (
             ["--model", "BM25", "--dataset", "SET", "--measures", "nDCG10"],
             "unknown measure 'nDCG10'; did you mean",

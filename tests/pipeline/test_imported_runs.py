@@ -109,6 +109,8 @@ def test_runs_of_different_depth_are_cut_to_the_shorter_and_it_is_said(tmp_path,
     assert value(alone, "deep", "AP").value > value(both, "deep", "AP").value == 0.0
     said = "AP of deep sees 1 of its 4 hits a query on own, as many as the shortest run there has"
     assert said in both.warnings and said not in alone.warnings
+    cuts = {(r.system, r.measure): (r.conditions.model_extra or {}).get("cut_at") for r in both.records}
+    assert {key: at for key, at in cuts.items() if at} == {("deep", "AP"): 1}
     at_one = report(experiment(tmp_path, dataset(folder) + deep + shallow + measures.replace(', "AP"', "")))
     assert not any("hits a query" in line for line in at_one.warnings)
 

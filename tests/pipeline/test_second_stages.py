@@ -114,7 +114,7 @@ def test_a_reranker_orders_the_first_hits_by_its_own_scores(clean, models):
     reranker = load_reranker(RerankerSpec(kind="cross-encoder", model=model, batch_size=1), device="cpu")
     for asked in list(found)[:6]:
         names = first[asked][:10]
-        scores = reranker.score([(queries[asked], corpus[name]) for name in names])
+        scores = reranker.score([(queries[asked], corpus[name]) for name in names]).scores
         best = sorted(zip(scores.tolist(), names, strict=True), reverse=True)
         close = np.diff([score for score, _ in best])
         assert sorted(found[asked]) == sorted(names)

@@ -12,7 +12,7 @@ from beirnl.config.loading import KINDS
 from beirnl.config.sections import Section
 from beirnl.errors import ConfigError
 
-LIST, TABLE = {"dataset", "parallel", "system"}, {"translation", "evaluation", "runtime"}
+LIST, TABLE = {"dataset", "parallel", "system", "answers"}, {"translation", "evaluation", "runtime"}
 BASE: dict[str, Any] = {
     "name": "a",
     "dataset": [{"name": "sample"}],
@@ -35,11 +35,26 @@ BASE: dict[str, Any] = {
     "evaluation": {},
     "runtime": {},
 }
+ENGINE: dict[str, Any] = {"price": {"input": 1, "output": 2}, "server": {}}
+#: In place of datasets and a translation.
+RAG = {
+    "documents": "d",
+    "passages": {},
+    "questions": {"count": 2, **ENGINE},
+    "answers": [{"name": "m", **ENGINE}],
+}
 #: Fields whose zero, or whose empty text, means something.
 ZERO = {"input", "output", "temperature", "gpus", "retries", "min_words"}
-ZERO |= {"k1", "b", "k", "tie_breaker", "min_recall", "seed"}
+ZERO |= {"k1", "b", "k", "tie_breaker", "min_recall", "seed", "overlap", "budget", "count", "logprobs"}
 EMPTY = {"api_key_env", "query_prompt", "document_prompt"}
-FREE = {"notes"}  # text of any kind
+#: Values that others of their type cannot have.
+POSSIBLE: dict[str, list[Any]] = {
+    "notes": [[""]],  # text of any kind
+    "weights": [[], [1]],
+    "fields": [[]],
+    "ks": [[1]],
+    "permutations": [1, True],
+}
 
 Place = tuple[str | int, ...]
 
@@ -86,8 +101,7 @@ def impossible(name: str, info: Any) -> list[Any]:
         tuple: ["x", 1, {}, [1], [""], *([] if name in ("stop", "repair", "notes") else [[]])],
         typing.Literal: ["nothing", 1, "", []],
     }
-    possible = [[""]] if name in FREE else [[], [1]] if name == "weights" else []
-    return [value for value in wrong[kind] if value not in possible]
+    return [value for value in wrong[kind] if value not in POSSIBLE.get(name, [])]
 
 
 CASES = [
@@ -111,9 +125,21 @@ def written(folder, content: dict[str, Any]):
     return path
 
 
+def called(place: Place) -> str:
+    """What a message calls a place of ``BASE``: a table among several by its name, or by its number."""
+    numbers = [at for at, part in enumerate(place) if isinstance(part, int)]
+    if not numbers:
+        return ".".join(map(str, place))
+    [at] = numbers
+    above, number, keys = place[:at], int(place[at]), place[at + 1 :]
+    several = {**BASE, "answers": RAG["answers"]}[above[-1]]
+    by_name = f"number {number + 1}" if keys == ("name",) else repr(several[number]["name"])
+    return f"{'.'.join(map(str, above))} {by_name}: {'.'.join(map(str, keys))}"
+
+
 @pytest.mark.parametrize(("place", "value"), CASES)
 def test_what_a_field_cannot_be_is_refused_with_its_place(tmp_path, place, value):
-    content = json.loads(json.dumps(BASE))
+    content = json.loads(json.dumps(BASE | {"rag": RAG} if place[0] == "rag" else BASE))
     inner = content
     for step in place[:-1]:
         inner = inner[step]
@@ -121,7 +147,7 @@ def test_what_a_field_cannot_be_is_refused_with_its_place(tmp_path, place, value
     with pytest.raises(ConfigError) as caught:
         load_experiment(written(tmp_path, content))
     line = str(caught.value)
-    assert f"e.toml: {'.'.join(map(str, place))}" in line and "\n" not in line
+    assert f"e.toml: {called(place)}" in line and "\n" not in line
     assert "Input should be" not in line and "pattern" not in line
 
 
@@ -151,7 +177,7 @@ def test_whole_numbers_are_numbers(tmp_path):
             "translation.checks: min_length_ratio must be less",
         ),
         ({"name": "x" * 101}, "name: has 101 characters"),
-        ({"dataset": [{"name": "é"}]}, "dataset.0.name: may hold the letters a to z"),
+        ({"dataset": [{"name": "é"}]}, "dataset 'é': name: may hold the letters a to z"),
         ({"dataset": {"name": "x"}}, "dataset: must be a list"),
         ({"file": "x"}, "unknown key 'file'"),
         ({"runtime": {"stages": {"rerank": {"gpu": 1}}}}, "unknown key 'runtime.stages.rerank.gpu'; did you"),
@@ -163,13 +189,48 @@ def test_whole_numbers_are_numbers(tmp_path):
             {"translation": {"to": "nl", "second": {"server": {"base_url": "https://"}}}},
             "second.server.base_url",
         ),
-        ({"dataset": [{"name": "a", "language": "../up"}]}, "dataset.0.language: must be the code"),
+        ({"dataset": [{"name": "a", "language": "../up"}]}, "dataset 'a': language: must be the code"),
     ],
 )
 def test_what_does_not_fit_together_or_into_its_place(tmp_path, change, expected):
     with pytest.raises(ConfigError) as caught:
         load_experiment(written(tmp_path, BASE | change))
     assert expected in str(caught.value)
+
+
+SYSTEMS = [{"kind": "bm25", "name": "one"}, {"kind": "bm25", "name": "two"}]
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"system": [*SYSTEMS, {"kind": "bm25", "name": "B", "depth": 0}]}, "system 'B': depth: must be"),
+        ({"system": [*SYSTEMS, {"kind": "bm25"}]}, "system number 3: name: is missing"),
+        ({"system": [*SYSTEMS, {"kind": "bm25", "name": 3}]}, "system number 3: name: must be a text"),
+        ({"system": [{"kind": "fusion", "name": "F", "of": ["one", 2]}]}, "system 'F': of number 2: must be"),
+        (
+            {"system": [{"kind": "bm25", "name": "B", "dept": 9}]},
+            "system 'B': unknown key 'dept'; did you mean",
+        ),
+        (
+            {"system": [*SYSTEMS, {"kind": "fusion", "name": "F", "of": ["one", "two"], "weights": [1.0]}]},
+            "system 'F': 2 systems have 1 weights",
+        ),
+        (
+            {"system": [*SYSTEMS, {"kind": "fusion", "name": "F", "of": ["one", "two", "one"]}]},
+            "system 'F': fuses 'one' with itself",
+        ),
+        ({"evaluation": {"profile": "beir"}}, "evaluation.profile: must be 'paper' or 'mteb', not 'beir'"),
+        (
+            {"translation": {"to": "nl", "server": {"base_urll": "x"}}},
+            "unknown key 'translation.server.base_urll'",
+        ),
+    ],
+)
+def test_a_table_among_several_is_called_by_its_name(tmp_path, change, expected):
+    with pytest.raises(ConfigError) as caught:
+        load_experiment(written(tmp_path, BASE | change))
+    assert f"e.toml: {expected}" in str(caught.value)
 
 
 def test_a_key_in_place_of_its_variable_is_not_repeated(tmp_path):

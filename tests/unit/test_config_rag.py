@@ -71,7 +71,7 @@ def test_defaults_are_those_of_the_paper(tmp_path):
         (WHOLE + "depth = 5\n", "depth must be 10 or more"),
         (WHOLE + 'languages = ["nl"]\n', "[rag] has no datasets and no languages"),
         (
-            WHOLE + '[[system]]\nkind = "fusion"\nname = "f"\nof = ["s", "s"]\n',
+            WHOLE + '[[system]]\nkind = "fusion"\nname = "f"\nof = ["s", "t"]\n',
             "'f' cannot stand beside [rag]: use kind bm25, dense, or late",
         ),
     ],

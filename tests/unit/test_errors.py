@@ -8,6 +8,13 @@ from beirnl.errors import nearest
 MANY = [f"stage-{number}" for number in range(20)]
 
 
+def test_what_else_can_be_done_follows_as_a_sentence():
+    assert nearest("modle", ["model"], "give a folder") == "did you mean 'model'? If not, give a folder"
+    both = "did you mean 'vllm'? (there are: mock, vllm) If not, give a folder"
+    assert nearest("vlm", ["mock", "vllm"], "give a folder") == both
+    assert nearest("zzz", ["mock", "vllm"], "give a folder") == "use one of: mock, vllm; or give a folder"
+
+
 @pytest.mark.parametrize(
     ("name", "valid", "expected"),
     [

@@ -40,8 +40,9 @@ def test_the_parts_of_a_stage_are_as_much_work_as_the_whole(stage):
 
 
 def test_every_stage_of_retrieval_has_a_law():
-    texts = {"translate", "lengths", "check", "repair", "quality"}
-    assert set(LAWS) == {name for name in STAGES if not name.startswith("import-")} - texts
+    others = {"translate", "lengths", "check", "repair", "quality", "reader", "cut"}
+    others |= {"generate-questions", "questions", "plan-answers", "answer"}
+    assert set(LAWS) == {name for name in STAGES if not name.startswith("import-")} - others
 
 
 @pytest.mark.parametrize("stage", ["index", "embed", "search-exact", "rerank", "search-late"])
@@ -60,6 +61,28 @@ def test_how_many_documents_a_run_names():
     draw = np.random.default_rng(0)
     found = [len(np.unique(draw.integers(0, 1_000, 700))) for _ in range(200)]
     assert named(WORK._replace(documents=1_000, hits=700)) == pytest.approx(np.mean(found), rel=0.01)
+
+
+def test_a_second_stage_that_reads_texts_once_takes_what_its_units_name():
+    size = WORK._replace(documents=5_000, hits=30_000, queries=300, units=3, query_text=50, once=True)
+    draw = np.random.default_rng(0)
+    texts = np.mean([len(np.unique(draw.integers(0, 5_000, 10_000))) for _ in range(50)])
+    effort = LAWS["rerank"].effort(size)
+    assert effort.mid == pytest.approx(3 * texts * (300 + 32) + 300 * (50 + 32), rel=0.01)
+    assert effort.high == 3 * 5_000 * (300 + 32) + 300 * (50 + 32)
+    every_pair = LAWS["rerank"].effort(size._replace(once=False))
+    assert every_pair == Range.exactly(30_000 * (300 + 50 + 32))
+    # A set of 60 documents: all pairs would be 100 times as many texts.
+    small = LAWS["rerank"].effort(size._replace(documents=60, hits=6_000, queries=100, units=1))
+    assert small.mid == pytest.approx(60 * 332 + 100 * 82, rel=1e-6)
+
+
+def test_the_rate_of_a_probe_is_that_of_its_last_unit_alone():
+    size = WORK._replace(documents=50, hits=700, queries=300, units=3, once=True)
+    measured = Measured([(40, 1.0, 9), (60, 1.0, 9), (600, 2.0, 9)], 0.0, 0, 0, 0)
+    rate = of_probe("rerank", Probe(measured, size))
+    assert (rate.size.units, rate.size.hits, rate.seconds) == (1, 600, 2.0)
+    assert rate.seconds_of(LAWS["rerank"], rate.size).mid == pytest.approx(2.0)
 
 
 def test_the_bytes_of_terms_are_told_by_two_sizes():

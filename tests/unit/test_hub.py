@@ -189,7 +189,8 @@ def test_a_hub_that_is_not_there_says_what_is_missing_and_how_to_get_it(reposito
     assert "corpus/corpus-00000-of-00002.parquet, corpus/corpus-00001-of-00002.parquet" in said
     assert "and 1 more" in said and f"hf download org/set --repo-type dataset --revision {commit}" in said
     assert str(tmp_path / "hub" / "datasets--org--set") in said
-    assert "README.md" in refused("org/other")
+    said = refused("org/other")
+    assert "the list of its files cannot be fetched" in said and "README" not in said and ".git" not in said
 
 
 def test_a_revision_that_no_longer_exists(repositories):

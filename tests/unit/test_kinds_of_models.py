@@ -293,7 +293,7 @@ def test_scores_are_those_of_the_cards_formula(name, tmp_path):
     with torch.no_grad():
         expected = formula(model(**tokens).logits.view(-1).float())
     spec = RerankerSpec(kind="cross-encoder", model=ref_of(find_model(name), folder), batch_size=2)
-    scores = torch.from_numpy(load_reranker(spec, device="cpu").score(PAIRS))
+    scores = torch.from_numpy(load_reranker(spec, device="cpu").score(PAIRS).scores)
     torch.testing.assert_close(formula(scores), expected, atol=1e-5, rtol=1e-5)
     assert set(RERANKERS) == {entry.name for entry in models().values() if entry.kind == "reranker"}
 

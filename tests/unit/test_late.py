@@ -150,10 +150,24 @@ def test_order_and_batches_do_not_matter_and_long_texts_are_counted(colbert):
     assert len(encoder(colbert, max_tokens=16).encode(TEXTS, "document").of(5)) == 16
     with pytest.raises(ConfigError, match="65 and the model has 64 positions"):
         encoder(colbert, max_tokens=65)
-    queries = [" ".join(["alpha"] * count) for count in (1, 9, 300)]
-    assert late.encode(queries, "query").truncated == 1, "cut at the query length of the checkpoint"
+    # [CLS], the marker and [SEP] take three of the twelve tokens of a query.
+    queries = [" ".join(["alpha"] * count) for count in (1, 9, 10, 13, 300)]
+    assert [late.encode([query], "query").truncated for query in queries] == [0, 0, 1, 1, 1]
     none = late.encode([], "document")
     assert none.vectors.shape == (0, 16) and none.offsets.tolist() == [0]
+
+
+def test_pairs_are_counted_that_are_cut_and_told_as_they_are_done(colbert):
+    short, long = "water", "water boils " * 40
+    pairs = [("what", short), ("what", long), ("court " * 10, short), ("court " * 10, long), ("what", long)]
+    told = []
+    scored = LateReranker(spec(colbert, batch_size=1), "cpu", 2).score(pairs, told.append)
+    assert scored.truncated == 4 and told == [3, 5]
+    told.clear()
+    assert (
+        encoder(colbert, batch_size=1).encode(["fine", long, "fine"], "document", told.append).truncated == 1
+    )
+    assert told == [1, 3]
 
 
 @pytest.mark.parametrize("kind", ["colbert", "xmod"])
@@ -165,10 +179,10 @@ def test_a_second_stage_scores_by_maxsim(kind, request):
         [queries.of(q) for q in range(len(QUERIES))], [documents.of(d) for d in range(len(TEXTS))]
     )
     pairs = [(query, text) for query in QUERIES for text in TEXTS]
-    scores = LateReranker(spec(folder, language="nl"), "cpu", 2).score(pairs)
+    scores = LateReranker(spec(folder, language="nl"), "cpu", 2).score(pairs).scores
     assert scores.dtype == np.float32 and np.ptp(expected) > 0.1
     np.testing.assert_allclose(scores, expected.reshape(-1), atol=1e-4)
-    assert LateReranker(spec(folder, language="nl"), "cpu").score([]).shape == (0,)
+    assert LateReranker(spec(folder, language="nl"), "cpu").score([]).scores.shape == (0,)
 
 
 def test_the_language_chooses_the_adapter(xmod):

@@ -3,6 +3,7 @@ import json
 from running import beirnl
 
 from beirnl import registry
+from beirnl.config import load_experiment
 
 
 def test_datasets_are_listed_with_size_licence_and_revision():
@@ -23,3 +24,20 @@ def test_json_has_every_fact_of_every_entry():
     assert [registry.DatasetEntry.model_validate(entry) for entry in found] == list(
         registry.datasets().values()
     )
+
+
+def test_bm25_is_shown_with_its_conditions_though_it_is_no_model(tmp_path):
+    said = beirnl("models", "show", "bm25").stdout
+    assert all(name in said for name in registry.bm25_profiles()) and "there is nothing to fetch" in said
+    file = tmp_path / "e.toml"
+    file.write_text('name = "a"\n[[dataset]]\nname = "sample"\n' + said[said.index("[[system]]") :])
+    assert load_experiment(file).system[0].profile == "elasticsearch"
+    found = json.loads(beirnl("models", "show", "BM25", "--format", "json").stdout)
+    assert [registry.Bm25Entry.model_validate(one) for one in found] == list(
+        registry.bm25_profiles().values()
+    )
+
+
+def test_analyze_offers_more_than_two_languages():
+    assert "ISO 639-1" in " ".join(beirnl("analyze", "--help").stdout.split())
+    assert beirnl("analyze", "--language", "de", input="Häuser\n").stdout == "haus\n"

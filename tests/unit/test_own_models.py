@@ -47,10 +47,10 @@ def test_a_model_of_the_hub_is_pinned_by_its_revision(folder):
 @pytest.mark.parametrize(
     "facts, said",
     [
-        ('hub = "a/b"\nprompt = "x"', "unknown key 'model.0.prompt'; did you mean 'prompts'?"),
+        ('hub = "a/b"\nprompt = "x"', "model 'mine': unknown key 'prompt'; did you mean 'prompts'?"),
         (
             'hub = "a/b"\nprompts = { querry = "x" }',
-            "unknown key 'model.0.prompts.querry'; did you mean 'query'?",
+            "model 'mine': unknown key 'prompts.querry'; did you mean 'query'?",
         ),
         ("", "needs one of path, hub and api"),
         ('hub = "a/b"\npath = "bi"', "needs one of path, hub and api"),

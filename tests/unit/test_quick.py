@@ -97,6 +97,13 @@ def test_what_is_alike_is_told_apart(tmp_path):
     assert [one["name"] for one in made["dataset"]] == ["set", "set-2"]
 
 
+def test_exported_runs_are_called_by_their_systems():
+    runs = ["out/runs/BM25/mini.en.trec", "out/runs/e5/mini.en.trec", "out/runs/best.json"]
+    made = quick.tables([], ["scifact"], runs=runs)
+    assert [one["name"] for one in made["system"]] == ["BM25", "e5", "best"]
+    assert made["name"] == "BM25+e5+best-on-scifact"
+
+
 @pytest.mark.parametrize(
     "models, sets, settings, said",
     [
@@ -104,7 +111,20 @@ def test_what_is_alike_is_told_apart(tmp_path):
         (["BM25"], [], {}, "there is no dataset; give --dataset"),
         (["all-MiniLM-L6-v3"], ["scifact"], {}, "did you mean 'all-MiniLM-L6-v2'"),
         (["gemma-3-270m"], ["scifact"], {}, "is an LLM: it retrieves nothing"),
-        (["BM25"], ["scifakt"], {}, "unknown dataset 'scifakt'; did you mean 'scifact'"),
+        (
+            ["BM25"],
+            ["scifakt"],
+            {},
+            "unknown dataset 'scifakt'; did you mean 'scifact'? If not, give a folder",
+        ),
+        (["BM25"], ["./scifact"], {}, "./scifact: there is no such folder"),
+        (
+            ["BM25"],
+            ["clips/none"],
+            {},
+            "clips/none: there is no such folder; give a folder in BEIR form, hub:clips/",
+        ),
+        (["bm2"], ["scifact"], {}, "did you mean 'BM25'? If not, give a hub path ORG/NAME or a folder"),
         (["bge-reranker-v2-m3"], ["scifact"], {"first": "colbert-xm"}, "'colbert-xm' finds no candidates"),
     ],
 )

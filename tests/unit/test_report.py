@@ -11,6 +11,7 @@ from rich.console import Console
 
 from beirnl.errors import DataError
 from beirnl.evaluation import records as contract
+from beirnl.evaluation.formats import FORMATS
 from beirnl.evaluation.plots import main_measure, plots
 from beirnl.evaluation.records import (
     Conditions,
@@ -267,6 +268,34 @@ def test_the_terminal_shows_everything_and_no_control_characters(report):
     ):
         assert said in text
     assert "\x1b" not in text
+
+
+@pytest.mark.parametrize("styled", [True, False])
+def test_the_best_of_a_column_is_bold_or_has_a_star_in_every_format(styled):
+    values = {"a": (0.5, 0.25), "b": (0.75, 0.125), "c": (0.25, 0.25)}
+    records = [
+        record(system=system, measure=measure, value=value)
+        for system, both in values.items()
+        for measure, value in zip(("nDCG@10", "R@100"), both, strict=True)
+    ]
+    report = Report("r", records)
+    best, others = {"0.7500": 1, "0.2500": 2}, ("0.5000", "0.1250")
+    out = StringIO()
+    show(
+        report,
+        Console(file=out, width=100, force_terminal=styled, color_system="standard" if styled else None),
+    )
+    shown = {
+        "text": (out.getvalue(), "\x1b[1m{}\x1b[0m" if styled else "{}*"),
+        "markdown": (to_markdown(report), "**{}**"),
+        "latex": (FORMATS["latex"](report), "\\textbf{{{}}}"),
+        "html": (FORMATS["html"](report), "<strong>{}</strong>"),
+    }
+    for name, (whole, mark) in shown.items():
+        for value, number in best.items():
+            assert whole.count(mark.format(value)) == number, (name, value)
+        assert not any(mark.format(value) in whole for value in others), name
+    assert ("* best of its column" in out.getvalue()) == (not styled)
 
 
 def test_a_wide_table_is_printed_in_parts_that_lose_no_value():

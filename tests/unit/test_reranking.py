@@ -2,6 +2,7 @@ import json
 
 import numpy as np
 import pytest
+import tiny_models
 
 from beirnl.errors import ConfigError, EngineError, PrerequisiteError
 from beirnl.registry import resolve_model
@@ -71,17 +72,17 @@ def logits(model, tokenizer, pairs):
 def test_scores_are_the_logits_of_a_direct_forward_pass_in_input_order(bert):
     folder, model, tokenizer = bert
     expected = logits(model, tokenizer, PAIRS)
-    scores = load(folder, batch_size=4).score(PAIRS)
+    scores = load(folder, batch_size=4).score(PAIRS).scores
     assert scores.dtype == np.float32
     assert np.ptp(expected) > 0.1, "the pairs must differ for this test to show anything"
     np.testing.assert_allclose(scores, expected, atol=1e-5)
-    np.testing.assert_allclose(load(folder, batch_size=1).score(PAIRS), expected, atol=1e-5)
+    np.testing.assert_allclose(load(folder, batch_size=1).score(PAIRS).scores, expected, atol=1e-5)
 
 
 def test_scores_do_not_depend_on_the_order_of_the_pairs(bert):
     reranker = load(bert[0], batch_size=2)
-    assert np.array_equal(reranker.score(PAIRS)[::-1], reranker.score(PAIRS[::-1]))
-    assert np.array_equal(reranker.score(PAIRS + PAIRS), np.tile(reranker.score(PAIRS), 2))
+    assert np.array_equal(reranker.score(PAIRS).scores[::-1], reranker.score(PAIRS[::-1]).scores)
+    assert np.array_equal(reranker.score(PAIRS + PAIRS).scores, np.tile(reranker.score(PAIRS).scores, 2))
 
 
 def test_batches_hold_pairs_of_like_lengths_in_tokens_and_pairs_are_tokenised_once(bert, monkeypatch):
@@ -106,12 +107,42 @@ def test_batches_hold_pairs_of_like_lengths_in_tokens_and_pairs_are_tokenised_on
     assert sorted(tokenised) == sorted(many)
 
 
+def test_pairs_that_are_cut_are_counted_as_the_tokenizer_counts_them(bert):
+    folder, _, tokenizer = bert
+    pairs = [("what", "at " * n) for n in range(4, 14)] + [("what at " * 5, "at"), ("what", "at " * 13)]
+    lengths = [len(tokenizer(query, document)["input_ids"]) for query, document in pairs]
+    expected = sum(length > 16 for length in lengths)
+    assert 1 < expected < len(pairs) - 1 and 16 in lengths
+    told = []
+    reranker = load(folder, max_tokens=16, batch_size=4)
+    assert reranker.score(pairs + pairs[:1], told.append).truncated == expected
+    assert told == sorted(told) and len(told) > 2 and told[-1] == len(pairs) + 1
+    assert load(folder).score(PAIRS).truncated == 0
+    assert reranker.score([]).truncated == 0
+
+
+def test_pairs_of_a_bi_encoder_are_cut_where_one_of_their_texts_is(tmp_path):
+    folder = tiny_models.sentence_transformer(tmp_path / "bi", tiny_models.bert(tmp_path / "bert"))
+    settings = {"model": resolve_model(str(folder), "encoder"), "max_tokens": 8}
+    encoder = load_encoder(EncoderSpec(**settings), device="cpu", threads=2)
+    pairs = [(q, d) for q in ("water", "water " * 9) for d in ("boils", "boils " * 9, "boils at")]
+    cut = [
+        encoder.encode([query], "query").truncated + encoder.encode([document], "document").truncated
+        for query, document in pairs
+    ]
+    told = []
+    scored = load_reranker(RerankerSpec(kind="bi-encoder", **settings), device="cpu").score(
+        pairs, told.append
+    )
+    assert scored.truncated == sum(map(bool, cut)) == 4 and told[-1] == len(pairs)
+
+
 def test_a_model_that_makes_its_tokens_itself_scores_the_same(bert, monkeypatch):
     from beirnl.retrieval import reranking
 
-    scores = load(bert[0], batch_size=4).score(PAIRS)
+    scores = load(bert[0], batch_size=4).score(PAIRS).scores
     monkeypatch.setattr(reranking, "_reads_plain_text", lambda model: False)
-    np.testing.assert_allclose(load(bert[0], batch_size=4).score(PAIRS), scores, atol=1e-5)
+    np.testing.assert_allclose(load(bert[0], batch_size=4).score(PAIRS).scores, scores, atol=1e-5)
 
 
 def test_own_code_is_refused_unless_the_registry_allows_and_pins_it(tmp_path):
@@ -130,7 +161,7 @@ def test_own_code_is_refused_unless_the_registry_allows_and_pins_it(tmp_path):
 
 def test_prompts_stand_in_front(bert):
     folder, model, tokenizer = bert
-    scores = load(folder, query_prompt="how ", document_prompt="the ").score(PAIRS[:3])
+    scores = load(folder, query_prompt="how ", document_prompt="the ").score(PAIRS[:3]).scores
     expected = logits(
         model, tokenizer, [(f"how {query}", f"the {document}") for query, document in PAIRS[:3]]
     )
@@ -140,8 +171,8 @@ def test_prompts_stand_in_front(bert):
 def test_long_documents_are_cut_at_the_limit(bert):
     folder, model, tokenizer = bert
     huge = [("what boils", "water boils at the degrees " * 20_000)]
-    np.testing.assert_allclose(load(folder).score(huge), logits(model, tokenizer, huge), atol=1e-5)
-    shorter = load(folder, max_tokens=16).score(huge)
+    np.testing.assert_allclose(load(folder).score(huge).scores, logits(model, tokenizer, huge), atol=1e-5)
+    shorter = load(folder, max_tokens=16).score(huge).scores
     tokenizer.model_max_length = 16
     np.testing.assert_allclose(shorter, logits(model, tokenizer, huge), atol=1e-5)
     tokenizer.model_max_length = 64
@@ -150,7 +181,7 @@ def test_long_documents_are_cut_at_the_limit(bert):
 
 
 def test_no_pairs(bert):
-    assert load(bert[0]).score([]).shape == (0,)
+    assert load(bert[0]).score([]).scores.shape == (0,)
 
 
 def test_a_model_without_a_head_is_refused(tmp_path):
@@ -197,10 +228,10 @@ def test_bi_encoder_scores_are_cosines():
     except PrerequisiteError as error:
         pytest.skip(str(error))
     reranker = load_reranker(RerankerSpec(kind="bi-encoder", model=model, **prompts), device="cpu", threads=2)
-    scores = reranker.score(PAIRS)
+    scores = reranker.score(PAIRS).scores
     queries = encoder.encode([query for query, _ in PAIRS], "query").vectors
     documents = encoder.encode([document for _, document in PAIRS], "document").vectors
     np.testing.assert_allclose(scores, (queries * documents).sum(axis=1), atol=1e-5)
     assert scores.dtype == np.float32
     assert scores[0] > scores[3], "the document about boiling water answers what boils"
-    assert reranker.score([]).shape == (0,)
+    assert reranker.score([]).scores.shape == (0,)

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -100,3 +101,19 @@ def test_what_is_wrong_with_other_files_is_said(tmp_path):
     }.items():
         with pytest.raises(DataError, match=said):
             runs.read(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "files, expected",
+    [
+        (["a/x.trec", "b/y.json.gz"], ["x", "y"]),
+        (["a/x.trec", "b/x.trec", "b/y"], ["a", "b", "y"]),
+        (["a/runs/x.trec", "b/runs/x.json"], ["a", "b"]),
+        (["a/1/x.trec", "b/2/x.trec"], ["1", "2"]),
+        (["a/1/x.trec", "b/1/x.trec", "b/2/x.trec"], ["x", "x", "x"]),
+        (["x.trec", "x.json"], ["x", "x"]),
+        (["runs/sparse/x.trec", "x.trec"], ["sparse", Path.cwd().name]),
+    ],
+)
+def test_runs_are_called_by_their_files_or_else_by_the_folders_that_tell_them_apart(files, expected):
+    assert runs.names([Path(file) for file in files]) == expected

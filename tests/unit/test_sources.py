@@ -75,8 +75,12 @@ def test_a_relative_folder_is_against_the_file(tmp_path):
 
 
 def test_what_is_nowhere(fetched, known, tmp_path):
-    with pytest.raises(ConfigError, match="unknown dataset 'forum'; did you mean 'forums'"):
-        sources.find("forum", tmp_path / "e.toml")
+    with pytest.raises(ConfigError, match="unknown dataset 'scifakt'; did you mean 'scifact'"):
+        sources.find("scifakt", tmp_path / "e.toml")
+    with pytest.raises(
+        ConfigError, match="sets/none: there is no such folder; give a folder in BEIR form, hub:"
+    ):
+        sources.find("sets/none", tmp_path / "e.toml")
     with pytest.raises(DataError, match="/none/alone: is not there"):
         sources.locate_entry(entry("alone"), tmp_path / "e.toml")
     with pytest.raises(PrerequisiteError, match="try again; or put the set into /none/lost"):

@@ -1,7 +1,7 @@
 """Searching an index: candidates from Tantivy, scores from the forward index."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -146,7 +146,11 @@ class Bm25Index:
             ) from error
 
     def search(
-        self, queries: Sequence[str], k: int, exclude: Sequence[str | None] | None = None
+        self,
+        queries: Sequence[str],
+        k: int,
+        exclude: Sequence[str | None] | None = None,
+        tell: Callable[[int], None] = lambda done: None,
     ) -> list[Hits]:
         """The k best documents for each query, best first in trec_eval's order.
 
@@ -154,6 +158,7 @@ class Bm25Index:
             queries: texts; every character of them is text, there is no query syntax.
             k: cutoff; fewer hits come back where fewer documents have a word of the query.
             exclude: per query, the id of a document that must not be found (its own), or None.
+            tell: is told how many queries are done.
 
         Returns:
             Per query the document ids and their scores (float32).
@@ -161,10 +166,10 @@ class Bm25Index:
         excluded = exclude or [None] * len(queries)
         counted = [Counter(terms) for terms in self._analyzer.batch(queries)]
         known = self._find({term for terms in counted for term in terms})
-        found = [
-            self._search(list(_parts(terms, known)), k + (own is not None) if k > 0 else 0)
-            for terms, own in zip(counted, excluded, strict=True)
-        ]
+        found = []
+        for terms, own in zip(counted, excluded, strict=True):
+            found.append(self._search(list(_parts(terms, known)), k + (own is not None) if k > 0 else 0))
+            tell(len(found))
         ids = iter(self._ids.take(np.concatenate([_NONE, *(rows for rows, _ in found)])).to_pylist())
         hits = []
         for (rows, scores), own in zip(found, excluded, strict=True):

@@ -1,18 +1,35 @@
 """Texts to vectors of their tokens, and pairs to MaxSim."""
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from beirnl.errors import EngineError
-from beirnl.retrieval.answers import check_finite, check_number, other_dtype
-from beirnl.retrieval.encoders import batches, check_limit, clip, token_counter, torch_device
+from beirnl.retrieval.answers import Scored, check_finite, check_number, other_dtype
+from beirnl.retrieval.encoders import (
+    Tell,
+    batches,
+    check_limit,
+    clip,
+    longer,
+    nobody,
+    token_counter,
+    torch_device,
+)
 from beirnl.retrieval.languages import has_adapters, set_language
 from beirnl.retrieval.late.loading import LateSpec, load
 from beirnl.retrieval.late.vectors import TokenVectors, maxsim
 
 Kind = Literal["query", "document"]
+
+
+class _Batch(NamedTuple):
+    """Texts, their vectors [tokens, dimension] float32 each, and which of them are longer than is read."""
+
+    texts: list[str]
+    vectors: list[np.ndarray]
+    cut: np.ndarray
 
 
 class LateEncoder:
@@ -40,31 +57,38 @@ class LateEncoder:
         self.dimension = int(self._model.get_embedding_dimension() or 0)
         self._count = token_counter(self._model.tokenizer)
 
-    def encode(self, texts: Sequence[str], kind: Kind) -> TokenVectors:
+    def encode(self, texts: Sequence[str], kind: Kind, tell: Tell = nobody) -> TokenVectors:
         """Vectors of texts in their order, float32; equal texts are encoded once.
 
-        A text of which the model keeps no token has one vector of zeros.
+        A text of which the model keeps no token has one vector of zeros. ``tell`` is told how many are done.
 
         Raises:
             EngineError: the model returned NaN, infinity, vectors of another dimension, or of fewer texts.
         """
         found: list[np.ndarray] = [np.empty(0)] * len(texts)
-        places = _places(texts)
-        for batch, vectors in self.batches(list(places), kind):
-            for text, of_text in zip(batch, vectors, strict=True):
+        places, truncated, done = _places(texts), 0, 0
+        for batch in self.batches(list(places), kind):
+            for text, vectors, cut in zip(*batch, strict=True):
                 for place in places[text]:
-                    found[place] = of_text
+                    found[place] = vectors
+                truncated += len(places[text]) * bool(cut)
+                done += len(places[text])
+            tell(done)
         offsets = np.cumsum([0, *(len(vectors) for vectors in found)], dtype=np.int64)
         empty = np.empty((0, self.dimension), np.float32)
-        return TokenVectors(np.concatenate([empty, *found]), offsets, self._truncated(texts, kind))
+        return TokenVectors(np.concatenate([empty, *found]), offsets, truncated)
 
-    def batches(self, texts: Sequence[str], kind: Kind) -> Iterator[tuple[list[str], list[np.ndarray]]]:
+    def batches(self, texts: Sequence[str], kind: Kind) -> Iterator[_Batch]:
         """Distinct texts with their vectors, batch after batch, longest first; as :meth:`encode`."""
         limit = self._limit(kind)
+        own = self._spec.query_prompt if kind == "query" else self._spec.document_prompt
+        prompt = own or self._model.prompts.get(kind) or ""
         shorter = [clip(text, limit, self._count) for text in texts]
-        for batch in batches(self._count(shorter), shorter, self._spec.batch_size, limit=limit):
+        lengths = self._count([prompt + text for text in shorter])
+        cut = longer(lengths, limit)
+        for batch in batches(lengths, shorter, self._spec.batch_size, limit=limit):
             vectors = self._embed([shorter[place] for place in batch], kind)
-            yield [texts[place] for place in batch], vectors
+            yield _Batch([texts[place] for place in batch], vectors, cut[batch])
 
     def _embed(self, texts: list[str], kind: Kind) -> list[np.ndarray]:
         spec, model = self._spec, self._model
@@ -96,21 +120,18 @@ class LateEncoder:
         check_finite(finite, texts, name, other_dtype(self._spec.dtype))
 
     def _limit(self, kind: Kind) -> int | None:
+        """Most tokens that the model reads, marker and special tokens included; None: no limit.
+
+        Queries that are expanded to a fixed length (ColBERT, section 3.2) are also cut to it.
+        """
         first = self._model[0]
         own = first.query_length if kind == "query" else first.document_length
+        expansion = first.query_expansion if kind == "query" else None
+        if expansion:
+            fixed, length = expansion["strategy"] == "fixed", expansion["length"]
+            own = length if fixed else own and max(own, length)
         limit = own or self._model.max_seq_length
         return int(limit) if limit and limit < 1_000_000 else None
-
-    def _truncated(self, texts: Sequence[str], kind: Kind) -> int:
-        limit = self._limit(kind)
-        if not limit:
-            return 0
-        own = self._spec.query_prompt if kind == "query" else self._spec.document_prompt
-        prompt = own or self._model.prompts.get(kind) or ""
-        return sum(
-            length > limit
-            for length in self._count([prompt + clip(text, limit, self._count) for text in texts])
-        )
 
 
 def _places(texts: Sequence[str]) -> dict[str, list[int]]:
@@ -129,15 +150,24 @@ class LateReranker:
     def __init__(self, spec: LateSpec, device: str = "auto", threads: int | None = None) -> None:
         self._encoder = LateEncoder(spec, device, threads)
 
-    def score(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
-        """Scores of (query, document) pairs in their order, float32 [n]; each text is encoded once."""
-        scores = np.empty(len(pairs), np.float32)
-        queries = list(dict.fromkeys(query for query, _ in pairs))
-        number = {query: place for place, query in enumerate(queries)}
+    def score(self, pairs: Sequence[tuple[str, str]], tell: Tell = nobody) -> Scored:
+        """Scores of (query, document) pairs in their order; each text is encoded once."""
+        scores, cut, done = np.empty(len(pairs), np.float32), np.zeros(len(pairs), bool), 0
         wanted = _places([document for _, document in pairs])
-        of_queries = self._encoder.encode(queries, "query")
-        for texts, vectors in self._encoder.batches(list(wanted), "document"):
-            for text, document in zip(texts, vectors, strict=True):
+        queries = self._queries(list(dict.fromkeys(query for query, _ in pairs)))
+        for batch in self._encoder.batches(list(wanted), "document"):
+            for text, document, cut_text in zip(*batch, strict=True):
                 for place in wanted[text]:
-                    scores[place] = maxsim(of_queries.of(number[pairs[place][0]]), document)
-        return scores
+                    query, cut_query = queries[pairs[place][0]]
+                    scores[place] = maxsim(query, document)
+                    cut[place] = cut_text or cut_query
+                done += len(wanted[text])
+            tell(done)
+        return Scored(scores, int(cut.sum()))
+
+    def _queries(self, texts: Sequence[str]) -> dict[str, tuple[np.ndarray, bool]]:
+        """Vectors of queries, and whether they were cut."""
+        batches = self._encoder.batches(texts, "query")
+        return {
+            text: (vectors, bool(cut)) for batch in batches for text, vectors, cut in zip(*batch, strict=True)
+        }
