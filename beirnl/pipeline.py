@@ -3,9 +3,8 @@
 import contextlib
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
 
 from beirnl.config import Experiment
 from beirnl.cost import amount
@@ -18,6 +17,7 @@ from beirnl.spending import Spending
 from beirnl.stages import STAGES, Stage
 from beirnl.stages.base import Allowance, SetAsideError, Task
 from beirnl.stages.translate import llm_of
+from beirnl.states import States, Status
 from beirnl.store.artifacts import (
     REDUCE,
     InputRef,
@@ -33,18 +33,7 @@ from beirnl.tally import Tally
 from beirnl.versions import versions
 from beirnl.watching import Target, Watch
 
-State = Literal["done", "pending", "waiting", "stale"]
 _LEAST_SHARE = 0.005  # of max_cost: with less left, the run stops
-
-
-@dataclass(frozen=True)
-class Status:
-    """Where a node stands. ``units`` is None until its inputs are finished."""
-
-    node: Node
-    state: State
-    done: int = 0
-    units: int | None = None
 
 
 @dataclass
@@ -55,7 +44,10 @@ class Pipeline:
     workspace: Workspace
     graph: Graph
     progress: Progress = field(default_factory=Silent)
-    _manifests: dict[str, Manifest] = field(default_factory=dict)
+    states: States = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.states = States(self.workspace)
 
     @classmethod
     def of(
@@ -76,68 +68,17 @@ class Pipeline:
 
     def plan(self, nodes: Iterable[Node] | None = None) -> list[Status]:
         """Where every node stands, from manifests and names of receipts alone."""
-        return [self._counted(status) for status in self._states(nodes or self.graph.nodes.values())]
-
-    def _states(self, nodes: Iterable[Node]) -> list[Status]:
-        """As :meth:`plan`, without how much there is of what is not done."""
-        known: dict[str, Status] = {}
-        for node in nodes:
-            self._status(node, known)
-        return list(known.values())
-
-    def _counted(self, status: Status) -> Status:
-        if status.state == "waiting":
-            return replace(status, done=len(status.node.artifact(self.workspace).committed()))
-        if status.state != "pending":
-            return status
-        done, units = self._progress_of(status.node)
-        return replace(status, done=done, units=units)
+        return self.states.counted(nodes or self.graph.nodes.values())
 
     def check(self, nodes: Iterable[Node]) -> None:
         """Refuse nodes that are known to be too large; see :func:`beirnl.graph.check_sizes`."""
-        check_sizes([status.node for status in self._states(nodes) if status.state != "done"], self.workspace)
+        unfinished = [status.node for status in self.states.of(nodes) if status.state != "done"]
+        check_sizes(unfinished, self.workspace)
 
     def finished(self) -> set[str]:
         """Keys of the nodes that are done."""
-        return {
-            status.node.key for status in self._states(self.graph.nodes.values()) if status.state == "done"
-        }
-
-    def _status(self, node: Node, known: dict[str, Status]) -> Status:
-        if node.key not in known:
-            inputs = [self._status(other, known) for other in node.inputs.values()]
-            known[node.key] = self._judge(node, all(status.state == "done" for status in inputs))
-        return known[node.key]
-
-    def _judge(self, node: Node, inputs_done: bool) -> Status:
-        if not inputs_done:
-            return Status(node, "waiting")
-        manifest = self.manifest(node)
-        if manifest is None:
-            return Status(node, "pending")
-        current = {name: self.manifest(other) for name, other in node.inputs.items()}
-        fresh = all(
-            found and manifest.inputs[name].content == found.content for name, found in current.items()
-        )
-        units = len(manifest.receipts)
-        return Status(node, "done", units, units) if fresh else Status(node, "stale", 0, units)
-
-    def manifest(self, node: Node) -> Manifest | None:
-        """The manifest of a node, read once: of a thousand artifacts most have long been finished."""
-        found = self._manifests.get(node.key) or node.artifact(self.workspace).find_manifest()
-        if found:
-            self._manifests[node.key] = found
-        return found
-
-    def _progress_of(self, node: Node) -> tuple[int, int]:
-        return len(node.artifact(self.workspace).committed() - {"reduced.json"}), self._units(node)
-
-    def _units(self, node: Node) -> int:
-        inputs = {name: other.artifact(self.workspace) for name, other in node.inputs.items()}
-        for name, other in node.inputs.items():
-            if found := self.manifest(other):
-                inputs[name].manifest = found
-        return STAGES[node.stage].units(node.spec, inputs)
+        found = self.states.of(self.graph.nodes.values())
+        return {status.node.key for status in found if status.state == "done"}
 
     # run ----------------------------------------------------------------------------------------------------
 
@@ -191,7 +132,7 @@ class Pipeline:
                         aside.append(one)
                 if group[0].stage.startswith("import-"):
                     self.check(wanted)
-                deferred |= {node.key for node in group if not self.manifest(node)}
+                deferred |= {node.key for node in group if not self.states.manifest(node)}
             if aside:
                 raise SetAsideError.of(aside)
 
@@ -242,7 +183,7 @@ class Pipeline:
 
     def _next_group(self, nodes: Sequence[Node], deferred: Collection[str]) -> list[Node]:
         """Nodes that can be made now and share a pool: of an eager stage, else of the earliest one."""
-        states = self._states(nodes)
+        states = self.states.of(nodes)
         ready = [s.node for s in states if s.state in ("pending", "stale") and s.node.key not in deferred]
         if not ready:
             return []
@@ -279,7 +220,7 @@ class Pipeline:
                 raise SetAsideError.of(aside)
 
     def _watch(self, stage: Stage, group: Sequence[Node], executor: Executor, log: EventLog) -> Watch:
-        counted = [self._progress_of(node) for node in group]
+        counted = [self.states.progress(node) for node in group]
         done, units = (sum(numbers) for numbers in zip(*counted, strict=True))
         spending = Spending.of(self.experiment, self.graph, self.workspace) if stage.asks else None
         return Watch(
@@ -296,7 +237,7 @@ class Pipeline:
 
     def _begin(self, node: Node) -> None:
         """Remove what is stale, and tell of units at which an earlier run was killed: nothing else could."""
-        if self._manifests.pop(node.key, None):
+        if self.states.forget(node):
             self.progress.say(f"{node.stage} {node.label}: its input has changed; made again")
             self.workspace.discard(node.artifact(self.workspace))
         if line := deaths(node, self.workspace, self.experiment.runtime.of(node.stage).workers):
@@ -330,7 +271,7 @@ class Pipeline:
 
     def _pending(self, node: Node, run_id: str, allowance: Allowance | None = None) -> list[Task]:
         committed = node.artifact(self.workspace).committed()
-        pending = [unit for unit in range(self._units(node)) if f"{unit:05d}.json" not in committed]
+        pending = [unit for unit in range(self.states.units(node)) if f"{unit:05d}.json" not in committed]
         return [self._task(node, unit, run_id, allowance) for unit in pending]
 
     def _task(self, node: Node, unit: int, run_id: str, allowance: Allowance | None = None) -> Task:
@@ -358,7 +299,7 @@ class Pipeline:
             inputs={
                 name: InputRef(key=other.key, content=found.content)
                 for name, other in node.inputs.items()
-                if (found := self.manifest(other))
+                if (found := self.states.manifest(other))
             },
             versions=versions(),
             content=content_digest(receipts, reduced),

@@ -6,10 +6,11 @@ from typing import Literal
 
 from beirnl.graph import Node
 from beirnl.history import Group, runs
-from beirnl.pipeline import Pipeline, Status
+from beirnl.pipeline import Pipeline
 from beirnl.spending import Spending
 from beirnl.stages import STAGES
 from beirnl.stages.translate import llm_of
+from beirnl.states import Status
 from beirnl.store.artifacts import REDUCE
 from beirnl.store.attempts import attempts_by_unit, rows_in_flight
 from beirnl.store.events import UNIT_DONE, Event, read_events
@@ -87,7 +88,7 @@ def _add(standing: Standing, status: Status) -> None:
 
 def _counted(pipeline: Pipeline, status: Status, events: Sequence[Event]) -> Iterator[Event]:
     """What the units of an artifact did: by its manifest, or while it grows by the events."""
-    manifest = pipeline.manifest(status.node) if status.state == "done" else None
+    manifest = pipeline.states.manifest(status.node) if status.state == "done" else None
     if manifest is None:
         yield from events
         return

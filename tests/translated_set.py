@@ -8,7 +8,8 @@ import pyarrow as pa
 from beirnl.publish import Side, Translation
 from beirnl.schema import CORPUS, QRELS, TRANSLATED
 from beirnl.specs import LlmSpec, ModelRef, Rung, TranslationSpec
-from beirnl.store.artifacts import Artifact, Manifest, PartWriter, close_artifact, content_digest
+from beirnl.store.artifacts import Artifact, Manifest, close_artifact, content_digest
+from beirnl.store.writing import PartWriter
 
 Row = tuple[str, str, str]  # id, title, text
 

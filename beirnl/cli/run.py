@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
     from beirnl.config import Experiment
     from beirnl.graph import Node
-    from beirnl.pipeline import Pipeline, Status
+    from beirnl.pipeline import Pipeline
+    from beirnl.states import Status
 
 
 @app.command()

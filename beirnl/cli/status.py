@@ -12,8 +12,9 @@ from beirnl.cli.app import Exp, app, console, load
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from beirnl.pipeline import Pipeline, Status
+    from beirnl.pipeline import Pipeline
     from beirnl.standing import Standing
+    from beirnl.states import Status
 
 _COLUMNS = (
     "done",

@@ -13,10 +13,11 @@ from beirnl.estimates.rates import Rate
 from beirnl.estimates.sizes import Sizes, embedding_of
 from beirnl.estimates.weights import weights_of
 from beirnl.graph import Node
-from beirnl.pipeline import Pipeline, Status
+from beirnl.pipeline import Pipeline
 from beirnl.stages.ann import AnnSearchSpec
 from beirnl.stages.dense import EmbedSpec, embedded_bytes, journalled_bytes
 from beirnl.stages.searching import SearchSpec
+from beirnl.states import Status
 
 #: Workers that run together share caches and memory; a probe runs alone.
 TOGETHER = Range(1.0, 1.1, 1.4)

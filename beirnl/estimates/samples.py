@@ -16,8 +16,9 @@ from beirnl.retrieval.vectors import vector_columns
 from beirnl.schema import CORPUS, QRELS, QUERIES, RUN, embeddings, join_title_text
 from beirnl.specs import Spec
 from beirnl.stages.second import GATHERED, RERANKED_PER_UNIT
-from beirnl.store.artifacts import Artifact, PartWriter
+from beirnl.store.artifacts import Artifact
 from beirnl.store.places import Place
+from beirnl.store.writing import PartWriter
 
 INDEXED = (1_000, 59_000)  # documents of a small index, in two units
 ENCODED = tuple(4 * GROWTH**n for n in range(5))  # texts, or pairs, of the units of a model

@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 from beirnl.config import Runtime
 from beirnl.errors import BeirnlError, StageError
 from beirnl.specs import LlmSpec, Spec
-from beirnl.store.artifacts import Artifact, PartWriter, Receipt
+from beirnl.store.artifacts import Artifact, Receipt
 from beirnl.store.attempts import LOADING, MAX_DEATHS, REDUCE, alone_in, attempts_in_run
 from beirnl.store.cache import pinned
 from beirnl.store.failpoints import failpoint
 from beirnl.store.files import disk_errors
 from beirnl.store.keys import digest
 from beirnl.store.places import Place
+from beirnl.store.writing import PartWriter
 
 _NO_MEMORY = "can't allocate memory", "cannot allocate memory", "failed to map segment"
 _NAMED = 5  # units that an error names

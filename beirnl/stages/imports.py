@@ -13,8 +13,8 @@ from beirnl.errors import DataError
 from beirnl.schema import CORPUS, QRELS, QUERIES
 from beirnl.specs import Spec
 from beirnl.stages.base import Unit
-from beirnl.store.artifacts import OpenPart
 from beirnl.store.parquet import read_table
+from beirnl.store.writing import OpenPart
 
 
 class CorpusSpec(Spec):

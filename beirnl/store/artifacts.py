@@ -10,14 +10,8 @@ In an object store a directory is packed, as part-....tar; markers (attempts/000
 the manifest is there, since deleting is dear.
 """
 
-import contextlib
-import os
 import re
-import socket
-import time
-import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -27,15 +21,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from beirnl.errors import StoreError
 from beirnl.store.attempts import REDUCE as REDUCE
-from beirnl.store.attempts import marker, unit_name
-from beirnl.store.cache import cache, pinned
-from beirnl.store.failpoints import failpoint
-from beirnl.store.files import disk_errors, fsync_path, write_atomically
-from beirnl.store.keys import digest, file_sha256
+from beirnl.store.attempts import unit_name
+from beirnl.store.cache import pinned
+from beirnl.store.files import write_atomically
+from beirnl.store.keys import digest
 from beirnl.store.parquet import read_table
 from beirnl.store.places import Place, RemotePath, in_parallel, names, place_of, remove, remove_tree
-from beirnl.store.transport import deliver, fetch, object_name
-from beirnl.store.verification import FileState, states, verify
+from beirnl.store.transport import fetch, object_name
+from beirnl.store.verification import FileState, verify
 
 FORMAT = 1
 _RECEIPT = re.compile(r"(\d{5,}|reduced)\.json")
@@ -225,134 +218,6 @@ def _parse(kind: type[_Record], data: bytes, path: Place) -> _Record:
         return kind.model_validate_json(data)
     except ValueError as error:
         raise StoreError("is damaged", where=path, remedy="delete it and run again") from error
-
-
-@dataclass
-class OpenPart:
-    """A part that is being written."""
-
-    path: Path
-    rows: int = 0
-
-
-class PartWriter:
-    """Writes the parts of one unit and commits them by their receipt.
-
-    Args:
-        directory: the artifact's directory.
-        unit: number of the unit, or ``REDUCE``.
-        run_id: identifies the driver, so that attempts are counted per run.
-    """
-
-    TELL = 2.0
-
-    def __init__(self, directory: Place, unit: int, run_id: str) -> None:
-        self._directory, self.unit = directory, unit
-        self.attempt = uuid.uuid4().hex[:8]
-        self.counts: dict[str, int] = {}
-        self.warnings: list[str] = []
-        self.rows_in = 0
-        self._parts: list[OpenPart] = []
-        self.start()
-        self._marker = marker(directory, unit, run_id, self.attempt)
-        with disk_errors(directory):
-            self._marker.parent.mkdir(parents=True, exist_ok=True)
-            self._marker.write_bytes(b"")
-            self._folder = cache().begin(self.attempt) if isinstance(directory, RemotePath) else directory
-
-    def start(self) -> None:
-        """Count the time of the unit from here."""
-        self._start = self._told = time.monotonic()
-
-    def open(self, suffix: str = ".parquet", rows: int = 0) -> "OpenPart":
-        """The next part, which the caller writes to its path and whose ``rows`` it may still raise."""
-        name = f"part-{unit_name(self.unit)}-{len(self._parts):03d}-{self.attempt}{suffix}"
-        self._parts.append(OpenPart(self._folder / name, rows))
-        return self._parts[-1]
-
-    def tell(self, rows: int) -> None:
-        """Say how many rows of the unit are done, in its attempt's marker; at most every ``TELL`` seconds.
-
-        An object store is not told: every time would be a request.
-        """
-        now = time.monotonic()
-        if now - self._told > self.TELL and isinstance(self._marker, Path):
-            self._told = now
-            with contextlib.suppress(OSError):  # a full disk is met, and told, by what writes the part
-                self._marker.write_text(str(rows), encoding="ascii")
-
-    def doing(self, what: str) -> None:
-        """Say what is done before there are rows to tell of; empty: nothing but the unit itself."""
-        if isinstance(self._marker, Path):
-            with contextlib.suppress(OSError):
-                self._marker.write_text(what, encoding="ascii")
-
-    def write(self, table: pa.Table, schema: pa.Schema, *, compress: bool = True) -> None:
-        """Write ``table`` as the next part, cast to ``schema``."""
-        import pyarrow.parquet as pq
-
-        path = self.open(rows=table.num_rows).path
-        compression = "zstd" if compress else "none"
-        pq.write_table(table.cast(schema), path, compression=compression, use_dictionary=compress)
-
-    def count(self, name: str, number: int = 1) -> None:
-        """Add to a count that the receipt will hold."""
-        self.counts[name] = self.counts.get(name, 0) + number
-
-    def abandon(self) -> None:
-        """Forget the attempt: it has ended by an error that was caught, which is no death of its worker."""
-        self._marker.unlink(missing_ok=True)
-        self._leave()
-
-    def _leave(self) -> None:
-        if isinstance(self._directory, RemotePath):
-            cache().end(self._folder)
-
-    def commit(self) -> Receipt:
-        """Make the parts safe, then put the receipt in place: from here on the unit is done."""
-        parts = self._safe_parts()
-        failpoint("after-part", self.unit)
-        receipt = Receipt(
-            unit=self.unit,
-            attempt=self.attempt,
-            parts=parts,
-            rows_in=self.rows_in,
-            rows_out=sum(part.rows for part in self._parts),
-            counts=self.counts,
-            warnings=tuple(self.warnings),
-            seconds=round(time.monotonic() - self._start, 3),
-            finished=round(time.time(), 3),
-            worker=f"{socket.gethostname()}:{os.getpid()}",
-        )
-        target = self._directory / "receipts" / receipt_name(self.unit)
-        write_atomically(target, receipt.model_dump_json().encode())
-        failpoint("after-receipt", self.unit)
-        if isinstance(self._marker, Path):
-            self._marker.unlink(missing_ok=True)
-        self._leave()
-        return receipt
-
-    def _safe_parts(self) -> tuple[Part, ...]:
-        """The parts, on the disk or in the object store."""
-        done = []
-        for part in self._parts:
-            path = part.path
-            if isinstance(self._directory, Path):
-                _flush(path)
-            done.append(Part(file=path.name, rows=part.rows, files=states(path), sha256=file_sha256(path)))
-            if isinstance(self._directory, RemotePath):
-                deliver(path, self._directory, done[-1])
-        if isinstance(self._directory, Path):
-            fsync_path(self._directory)
-        return tuple(done)
-
-
-def _flush(path: Path) -> None:
-    if path.is_dir():
-        for file in path.rglob("*"):
-            if file.is_file():
-                fsync_path(file)
-    fsync_path(path)
 
 
 def close_artifact(directory: Place, manifest: Manifest) -> None:

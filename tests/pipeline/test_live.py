@@ -37,7 +37,7 @@ def events(path):
 def receipts(pipeline):
     """Receipts by stage and key, reductions last."""
     for node in pipeline.graph.nodes.values():
-        manifest = pipeline.manifest(node)
+        manifest = pipeline.states.manifest(node)
         for receipt in [*manifest.receipts, *([manifest.reduced] if manifest.reduced else [])]:
             yield (node.stage, node.key, receipt.unit), receipt
 

@@ -4,7 +4,7 @@ import every_system
 from beir_folder import write_beir
 from running import dataset, experiment, run
 
-from beirnl.store.artifacts import PartWriter
+from beirnl.store.writing import PartWriter
 
 LONG = ("import-corpus", "index", "search-bm25", "index-shards", "search-shards", "embed", "search-exact")
 LONG += ("ann-index", "embed-tokens", "search-late", "gather", "rerank")

@@ -17,7 +17,8 @@ from beirnl.errors import ConfigError, PrerequisiteError, StoreError
 from beirnl.graph import Graph, Translation
 from beirnl.pipeline import Pipeline
 from beirnl.schema import CORPUS, TRANSLATED
-from beirnl.store.artifacts import Artifact, Manifest, PartWriter, close_artifact
+from beirnl.store.artifacts import Artifact, Manifest, close_artifact
+from beirnl.store.writing import PartWriter
 
 
 def _artifact(folder, shards, schema):

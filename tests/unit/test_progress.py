@@ -35,7 +35,7 @@ def test_lines_say_what_is_done_while_there_are_no_rows(clock, capsys):
 
 
 def test_a_unit_says_that_it_loads_and_then_its_rows(tmp_path, monkeypatch):
-    monkeypatch.setattr("beirnl.store.artifacts.PartWriter.TELL", -1.0)
+    monkeypatch.setattr("beirnl.store.writing.PartWriter.TELL", -1.0)
     task = Task("embed", "set/en", Spec(), tmp_path, {}, 0, "run", tmp_path, Runtime())
     seen = []
 

@@ -14,8 +14,9 @@ from beirnl.errors import DataError, StageError
 from beirnl.specs import Spec
 from beirnl.stages import STAGES
 from beirnl.stages.base import SetAsideError, Stage, Task, execute
-from beirnl.store.artifacts import REDUCE, Artifact, PartWriter
+from beirnl.store.artifacts import REDUCE, Artifact
 from beirnl.store.attempts import MAX_DEATHS, alone_in, attempts_in_run, killed_units, units_set_aside
+from beirnl.store.writing import PartWriter
 
 
 def task(folder, stage="search-exact", workers=1, unit=0):

@@ -14,8 +14,9 @@ from beirnl.specs import Spec
 from beirnl.stages import ann, dense
 from beirnl.stages.base import Stage, Task, execute
 from beirnl.stages.searching import SearchSpec, group
-from beirnl.store.artifacts import REDUCE, Artifact, Manifest, PartWriter, close_artifact, content_digest
+from beirnl.store.artifacts import REDUCE, Artifact, Manifest, close_artifact, content_digest
 from beirnl.store.keys import artifact_key
+from beirnl.store.writing import PartWriter
 
 EXACT = Stage("search-exact", 1, dense.search_exact, dense.search_units, reduce=dense.merge_search)
 INDEX = Stage("ann-index", 1, ann.build_ann, ann.ann_units)

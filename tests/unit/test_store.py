@@ -12,11 +12,12 @@ from beirnl.errors import StoreError
 from beirnl.schema import QRELS
 from beirnl.specs import Bm25Spec, EncoderSpec, ModelRef
 from beirnl.store import lease as lease_module
-from beirnl.store.artifacts import REDUCE, Artifact, Manifest, PartWriter, close_artifact, content_digest
+from beirnl.store.artifacts import REDUCE, Artifact, Manifest, close_artifact, content_digest
 from beirnl.store.files import disk_errors, write_atomically
 from beirnl.store.journal import Entry, Journal, Totals, bucket_range, totals
 from beirnl.store.keys import FileDigests, artifact_key, file_sha256
 from beirnl.store.lease import Lease
+from beirnl.store.writing import PartWriter
 
 ROWS = pa.table([["q"], ["d"], [1]], schema=QRELS)
 

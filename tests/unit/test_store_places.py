@@ -13,12 +13,13 @@ import pytest
 
 from beirnl.errors import StoreError
 from beirnl.store import claims, lease, segments
-from beirnl.store.artifacts import REDUCE, Artifact, Manifest, PartWriter, close_artifact, content_digest
+from beirnl.store.artifacts import REDUCE, Artifact, Manifest, close_artifact, content_digest
 from beirnl.store.attempts import attempts_in_run, killed_units
 from beirnl.store.cache import cache, pinned
 from beirnl.store.journal import Entry, Journal, Totals, totals
 from beirnl.store.places import RemotePath, names, place_of
 from beirnl.store.workspace import Workspace
+from beirnl.store.writing import PartWriter
 
 SCHEMA = pa.schema([("id", pa.string())])
 

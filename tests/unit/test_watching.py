@@ -9,9 +9,10 @@ from beirnl.errors import StageError
 from beirnl.specs import Spec
 from beirnl.spending import Paid
 from beirnl.stages.base import Task
-from beirnl.store.artifacts import Part, PartWriter, Receipt
+from beirnl.store.artifacts import Part, Receipt
 from beirnl.store.events import EventLog, read_events
 from beirnl.store.verification import FileState
+from beirnl.store.writing import PartWriter
 from beirnl.tally import Tally
 from beirnl.watching import Target, Watch
 
