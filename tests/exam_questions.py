@@ -70,7 +70,7 @@ def write_exams(
         f'[rag]\ndocuments = "{folder / "documents"}"\nlanguage = "it"\nk = {DECLARED}\nks = {list(KS)}\n'
         f'[rag.questions]\nfile = "{folder / "questions.jsonl"}"\noptions = 0\n'
         f'[[rag.answers]]\nname = "{READER}"\nengine = "answer-key"\nmodel = "{key}"\n'
-        f"max_model_len = {_WINDOW}\n{systems}",
+        f"max_model_len = {_WINDOW}\n{systems}[runtime]\nthreads = 1\n",
     )
 
 
