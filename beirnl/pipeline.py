@@ -4,6 +4,7 @@ import contextlib
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 from beirnl.config import Experiment
@@ -25,7 +26,7 @@ from beirnl.store.artifacts import (
     close_artifact,
     content_digest,
 )
-from beirnl.store.attempts import LOADING, is_loading, killed_units, rows_in_flight
+from beirnl.store.attempts import at_work, killed_units
 from beirnl.store.files import disk_errors
 from beirnl.store.keys import spec_fields
 from beirnl.store.lease import Lease
@@ -252,21 +253,17 @@ class Pipeline:
             receipts.append(receipt)
             self.progress.advance(receipt.rows_in, receipt.seconds)
 
-        def at_work() -> tuple[int, str]:
-            folders = [n.artifact(self.workspace).directory for n in group]
-            rows = sum(rows_in_flight(folder, run_id) for folder in folders)
-            return rows, LOADING if any(is_loading(folder, run_id) for folder in folders) else ""
-
+        look = partial(at_work, [node.artifact(self.workspace).directory for node in group], run_id)
         for allowance in self._allowances(stage, group[0]):
             tasks = [task for node in group for task in self._pending(node, run_id, allowance)]
             # when a worker's share of max_cost is spent, what is left is shared anew
-            with contextlib.suppress(BudgetError), watched(self.progress, at_work):
+            with contextlib.suppress(BudgetError), watched(self.progress, look):
                 executor.run(tasks, finished)
                 break
         whole = [node for node in group if not self._pending(node, run_id)]
         if stage.reduce:
             unreduced = [n for n in whole if n.artifact(self.workspace).receipt(REDUCE) is None]
-            with watched(self.progress, at_work):
+            with watched(self.progress, look):
                 executor.run([self._task(n, REDUCE, run_id) for n in unreduced], lambda task, receipt: None)
         for node in whole:
             self._close(node)

@@ -5,6 +5,7 @@ A marker that is left behind is that of a worker that was killed.
 
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from beirnl.store.artifacts import Artifact, receipt_name
@@ -25,6 +26,13 @@ def rows_in_flight(directory: Path, run_id: str = "") -> int:
     folder = directory / "attempts"
     names = os.listdir(folder) if folder.is_dir() else []
     return sum(_told(folder / name) for name in names if f"-{run_id}" in name)
+
+
+def at_work(directories: Sequence[Path], run_id: str) -> tuple[int, str]:
+    """Rows that units of a run have done so far, of several artifacts; and what is done before there are
+    any."""
+    loading = any(is_loading(directory, run_id) for directory in directories)
+    return sum(rows_in_flight(directory, run_id) for directory in directories), LOADING if loading else ""
 
 
 def is_loading(directory: Path, run_id: str) -> bool:
