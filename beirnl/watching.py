@@ -11,7 +11,7 @@ from beirnl.progress import Progress
 from beirnl.spending import Paid
 from beirnl.stages.base import Allowance, Task
 from beirnl.store.artifacts import REDUCE, Receipt, receipt_name
-from beirnl.store.attempts import LOADING, MAX_DEATHS, attempts_by_unit, is_loading, rows_in_flight
+from beirnl.store.attempts import MAX_DEATHS, at_work, attempts_by_unit
 from beirnl.store.events import (
     ATTEMPT_DIED,
     BUDGET,
@@ -144,15 +144,15 @@ class Watch:
         with self._lock:
             finished = set(self._finished)  # before the listing: a marker is removed before its unit is told
         running = self._count_attempts(finished, given_up)
-        partly = 0 if last else sum(rows_in_flight(p.directory, self._log.run) for p in self._places)
-        loading = not last and any(is_loading(p.directory, self._log.run) for p in self._places)
+        folders = [] if last else [place.directory for place in self._places]
+        partly, doing = at_work(folders, self._log.run)
         now = time.monotonic()
         pulse = last or now - self._told >= pause(now - self._begin)
         paid = self._paid() if self._paid and pulse else None
         with self._lock:
             tally = self._tally
             tally.running, tally.partly, tally.seconds = 0 if last else running, partly, now - self._begin
-            tally.doing = LOADING if loading else ""
+            tally.doing = doing
             if paid:
                 tally.prompt_tokens = paid.prompt_tokens - self._before.prompt_tokens
                 tally.completion_tokens = paid.completion_tokens - self._before.completion_tokens

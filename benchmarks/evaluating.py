@@ -66,12 +66,14 @@ def bare(run: dict, qrels: dict, names: list[str]) -> dict:
 
 
 def seconds(work) -> tuple[float, object]:
+    """CPU seconds of a piece of work, and its result."""
     start = time.process_time()
     result = work()
     return time.process_time() - start, result
 
 
 def main() -> None:
+    """Project and bare pytrec_eval in turn; prints medians, their ratio and the conditions."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

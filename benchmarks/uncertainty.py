@@ -54,14 +54,17 @@ def project(scores: pl.DataFrame) -> list:
 
 
 def difference(a: np.ndarray, b: np.ndarray, axis: int) -> np.ndarray:
+    """Mean difference of paired values along an axis: the statistic of the test."""
     return np.mean(a - b, axis=axis)
 
 
 def scipy_interval(values: np.ndarray) -> None:
+    """One system's percentile interval by scipy; values [queries]."""
     stats.bootstrap((values,), np.mean, n_resamples=SETTINGS.bootstrap, method="percentile", batch=100)
 
 
 def scipy_test(a: np.ndarray, b: np.ndarray) -> float:
+    """P of one pair by scipy's permutation test, one in ``SHARE`` of the signs drawn; values [queries]."""
     found = stats.permutation_test(
         (a, b),
         difference,
@@ -75,12 +78,14 @@ def scipy_test(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def seconds(work) -> tuple[float, object]:
+    """CPU seconds of a piece of work, and its result."""
     start = time.process_time()
     result = work()
     return time.process_time() - start, result
 
 
 def main() -> None:
+    """Project and scipy in turn; prints medians, their ratio and the conditions."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

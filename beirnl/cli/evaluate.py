@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -10,54 +10,69 @@ from beirnl.cli.app import app, console, progress_of_terminal
 from beirnl.errors import ConfigError
 
 if TYPE_CHECKING:
+    from beirnl.api import Results
     from beirnl.evaluation.records import Report
 
 Kind = Literal["bm25", "dense", "rerank", "late"]
 Shown = Literal["table", "markdown", "json"]
 
 
+Models = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME|ORG/NAME|FOLDER", help="Of the registry, the hub, or a folder; or BM25."),
+]
+Datasets = Annotated[
+    list[str] | None, typer.Option(metavar="NAME|FOLDER", help="Of the registry, or a folder in BEIR form.")
+]
+Used = Annotated[
+    Kind | None, typer.Option(help="How the models are used, if registry and checkpoint do not say it.")
+]
+First = Annotated[
+    str | None, typer.Option(metavar="MODEL", help="What finds candidates for a reranker (BM25).")
+]
+Runs = Annotated[
+    list[str] | None, typer.Option(metavar="FILE", help="A run that was made elsewhere: TREC, JSON, Parquet.")
+]
+Qrels = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Judgements for --run, in place of a dataset.")
+]
+Profile = Annotated[str | None, typer.Option(metavar="paper|mteb", help="Whose conditions hold.")]
+Measures = Annotated[
+    list[str] | None, typer.Option(metavar="NAME,...", help="As ir_measures calls them: nDCG@10,R@100.")
+]
+Language = Annotated[str | None, typer.Option(metavar="CODE", help="Of a folder (en).")]
+Split = Annotated[str | None, typer.Option(help="Of the judgements (test).")]
+Depth = Annotated[int | None, typer.Option(min=1, help="Hits of a query (100).")]
+Kept = Annotated[
+    str | None, typer.Option(metavar="DIR", help="Where results are kept (in the user's cache).")
+]
+Address = Annotated[
+    str | None,
+    typer.Option(metavar="auto|HOST:PORT", help="Run on this Ray cluster instead of this machine."),
+]
+Save = Annotated[
+    Path | None, typer.Option(metavar="EXP", help="Write the experiment file that says the same.")
+]
+
+
 @app.command()
 def evaluate(
-    model: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME|ORG/NAME|FOLDER", help="Of the registry, the hub, or a folder; or BM25."),
-    ] = None,
-    dataset: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME|FOLDER", help="Of the registry, or a folder in BEIR form."),
-    ] = None,
-    kind: Annotated[
-        Kind | None, typer.Option(help="How the models are used, if registry and checkpoint do not say it.")
-    ] = None,
-    first: Annotated[
-        str | None, typer.Option(metavar="MODEL", help="What finds candidates for a reranker (BM25).")
-    ] = None,
-    run: Annotated[
-        list[str] | None,
-        typer.Option(metavar="FILE", help="A run that was made elsewhere: TREC, JSON, Parquet."),
-    ] = None,
-    qrels: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Judgements for --run, in place of a dataset.")
-    ] = None,
-    profile: Annotated[str | None, typer.Option(metavar="paper|mteb", help="Whose conditions hold.")] = None,
-    measures: Annotated[
-        list[str] | None, typer.Option(metavar="NAME,...", help="As ir_measures calls them: nDCG@10,R@100.")
-    ] = None,
-    language: Annotated[str | None, typer.Option(metavar="CODE", help="Of a folder (en).")] = None,
-    split: Annotated[str | None, typer.Option(help="Of the judgements (test).")] = None,
-    depth: Annotated[int | None, typer.Option(min=1, help="Hits of a query (100).")] = None,
-    workspace: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Where results are kept (in the user's cache).")
-    ] = None,
+    model: Models = None,
+    dataset: Datasets = None,
+    kind: Used = None,
+    first: First = None,
+    run: Runs = None,
+    qrels: Qrels = None,
+    profile: Profile = None,
+    measures: Measures = None,
+    language: Language = None,
+    split: Split = None,
+    depth: Depth = None,
+    workspace: Kept = None,
     format: Annotated[Shown, typer.Option("--format", "-f", help="How to show it.")] = "table",
-    address: Annotated[
-        str | None,
-        typer.Option(metavar="auto|HOST:PORT", help="Run on this Ray cluster instead of this machine."),
-    ] = None,
+    address: Address = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Workers per pool (1).")] = None,
-    save: Annotated[
-        Path | None, typer.Option(metavar="EXP", help="Write the experiment file that says the same.")
-    ] = None,
+    save: Save = None,
 ) -> None:
     """Evaluate models on datasets without an experiment file; most options can be repeated.
 
@@ -82,33 +97,34 @@ def evaluate(
             remedy="give --workspace a folder that all nodes reach",
         )
     from beirnl import quick
-    from beirnl.api import in_memory, named
 
-    asked = quick.tables(
-        model or (),
-        dataset or (),
-        kind=kind,
-        first=first,
-        runs=run or (),
-        profile=profile,
-        measures=names,
-        language=language,
-        split=split,
-        depth=depth,
-        workspace=workspace,
-    )
+    stated: dict[str, Any] = {"kind": kind, "first": first, "profile": profile, "measures": names}
+    stated |= {
+        "language": language,
+        "split": split,
+        "depth": depth,
+        "workspace": workspace,
+        "runs": run or (),
+    }
+    tables = quick.tables(model or (), dataset or (), **stated)
+    found = _carried_out(tables, save, address, workers)
+    _show(found.report, format)
+    print(f"report: {found.page}", file=sys.stdout if format == "table" else sys.stderr)
+
+
+def _carried_out(
+    asked: dict[str, Any], save: Path | None, address: str | None, workers: int | None
+) -> "Results":
+    """What the experiment of these tables has found, which are also written to a file if one is named."""
+    from beirnl.api import carry_out, in_memory, named, with_workers
+    from beirnl.config.writing import to_toml
+
     with named() as file:
         experiment = in_memory(asked, file)
         if save:
-            from beirnl.config.writing import to_toml
-
             save.write_text(to_toml(asked), encoding="utf-8")
         with progress_of_terminal() as progress:
-            from beirnl.api import carry_out, with_workers
-
-            found = carry_out(with_workers(experiment, workers), progress, address)
-    _show(found.report, format)
-    print(f"report: {found.page}", file=sys.stdout if format == "table" else sys.stderr)
+            return carry_out(with_workers(experiment, workers), progress, address)
 
 
 def _show(report: "Report", format: Shown) -> None:

@@ -11,6 +11,8 @@ from beirnl.cli.app import Exp, app, load_translation
 from beirnl.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from beirnl.publish import Published
 
 
@@ -25,33 +27,39 @@ def _spdx(licence: str | None) -> str | None:
     return licence
 
 
+Target = Annotated[
+    Path, typer.Option("--to", metavar="DIR", help="Folder for the published sets.", show_default=False)
+]
+Only = Annotated[
+    list[str] | None, typer.Option("--dataset", metavar="NAME", help="Only this dataset (repeatable).")
+]
+Licence = Annotated[
+    str | None,
+    typer.Option(
+        "--licence",
+        metavar="SPDX",
+        callback=_spdx,
+        help="Licence of a dataset that the registry lacks, such as CC-BY-4.0.",
+    ),
+]
+Push = Annotated[
+    str | None,
+    typer.Option(
+        "--push",
+        metavar="ORG/NAME",
+        help="Upload to the hub (token in HF_TOKEN); of several sets each to ORG/NAME-DATASET.",
+    ),
+]
+
+
 @app.command()
 def publish(
     experiment: Exp,
-    to: Annotated[
-        Path, typer.Option("--to", metavar="DIR", help="Folder for the published sets.", show_default=False)
-    ],
-    dataset: Annotated[
-        list[str] | None, typer.Option("--dataset", metavar="NAME", help="Only this dataset (repeatable).")
-    ] = None,
+    to: Target,
+    dataset: Only = None,
     force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False,
-    licence: Annotated[
-        str | None,
-        typer.Option(
-            "--licence",
-            metavar="SPDX",
-            callback=_spdx,
-            help="Licence of a dataset that the registry lacks, such as CC-BY-4.0.",
-        ),
-    ] = None,
-    push: Annotated[
-        str | None,
-        typer.Option(
-            "--push",
-            metavar="ORG/NAME",
-            help="Upload to the hub (token in HF_TOKEN); of several sets each to ORG/NAME-DATASET.",
-        ),
-    ] = None,
+    licence: Licence = None,
+    push: Push = None,
     public: Annotated[bool, typer.Option("--public", help="Make a pushed set public.")] = False,
 ) -> None:
     """Write translated sets as BEIR folders and in the hub's layout, and prove them by reading them back.
@@ -62,7 +70,7 @@ def publish(
     """
     from beirnl import publish as publishing
     from beirnl.pipeline import Pipeline
-    from beirnl.publish import card, hub
+    from beirnl.publish import hub
 
     if public and not push:
         raise ConfigError("makes public what is pushed", where="--public", remedy="add --push ORG/NAME")
@@ -70,9 +78,7 @@ def publish(
     sets = publishing.sets(publishing.translations(pipeline, dataset or ()))
     names = {name: parts[0].dataset for name, parts in sets.items()}
     targets = hub.repositories(push, names) if push else {}
-    for name in names.values() if public else ():
-        if card.licence_of(name, licence) == card.UNKNOWN:
-            raise ConfigError(f"the licence of {name!r} is unknown", where="--public", remedy="add --licence")
+    _check_licences(names.values() if public else (), licence)
     done = []
     for name, parts in sets.items():
         made = publishing.publish(name, parts, to, force=force, licence=licence)
@@ -81,6 +87,15 @@ def publish(
     for name, made in zip(sets, done, strict=True):
         if name in targets:
             print(f"{name}: pushed to {hub.push(made.hub, targets[name], public)}")
+
+
+def _check_licences(names: "Iterable[str]", licence: str | None) -> None:
+    """Refuse to make a set public whose licence nobody knows."""
+    from beirnl.publish import card
+
+    for name in names:
+        if card.licence_of(name, licence) == card.UNKNOWN:
+            raise ConfigError(f"the licence of {name!r} is unknown", where="--public", remedy="add --licence")
 
 
 def _tell(name: str, made: "Published", licence: str | None) -> None:

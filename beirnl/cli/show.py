@@ -10,43 +10,51 @@ import typer
 from beirnl.cli.app import Exp, Format, app, console, datasets_app, load
 
 if TYPE_CHECKING:
+    from beirnl.evaluation.records import Report
     from beirnl.pipeline import Pipeline
 
 Form = Literal["trec", "beir", "ranx", "mteb"]
+
+
+Table = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Only this table of the paper: 1 to 6, or 3-en.")
+]
+Compare = Annotated[
+    str, typer.Option(metavar="paper,mteb", help="Set published figures and the differences beside ours.")
+]
+WithResults = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--with-results",
+        metavar="FILE",
+        help="Add rows of others: a task's JSON of MTEB, or results of BEIR or ranx that are called "
+        "DATASET.LANGUAGE.json. Can be repeated.",
+    ),
+]
+Export = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Write runs and results there, for other tools.")
+]
+Output = Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of standard output.")]
+Pairs = Annotated[
+    bool, typer.Option("--pairs", help="Test all pairs of systems in every column, not only the best.")
+]
+Timeline = Annotated[
+    bool, typer.Option("--timeline", help="Show where the time of its runs went instead, by stage.")
+]
 
 
 @app.command()
 def report(
     experiment: Exp,
     format: Annotated[Format, typer.Option("--format", "-f", help="How to show it.")] = "table",
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A file instead of standard output.")
-    ] = None,
-    table: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only this table of the paper: 1 to 6, or 3-en.")
-    ] = None,
-    compare: Annotated[
-        str, typer.Option(metavar="paper,mteb", help="Set published figures and the differences beside ours.")
-    ] = "",
-    with_results: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--with-results",
-            metavar="FILE",
-            help="Add rows of others: a task's JSON of MTEB, or results of BEIR or ranx that are called "
-            "DATASET.LANGUAGE.json. Can be repeated.",
-        ),
-    ] = None,
-    export: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write runs and results there, for other tools.")
-    ] = None,
+    output: Output = None,
+    table: Table = None,
+    compare: Compare = "",
+    with_results: WithResults = None,
+    export: Export = None,
     form: Annotated[Form, typer.Option("--as", help="What --export writes.")] = "trec",
-    pairs: Annotated[
-        bool, typer.Option("--pairs", help="Test all pairs of systems in every column, not only the best.")
-    ] = False,
-    timeline: Annotated[
-        bool, typer.Option("--timeline", help="Show where the time of its runs went instead, by stage.")
-    ] = False,
+    pairs: Pairs = False,
+    timeline: Timeline = False,
 ) -> None:
     """Show the result: measures, checks of translations, warnings, run files.
 
@@ -56,10 +64,9 @@ def report(
     `beirnl report EXP --export DIR --as mteb` writes results that the mteb library reads;
     `beirnl report EXP --with-results results/ORG__MODEL/REVISION/SciFact.json` adds MTEB's as a row.
     """
-    from beirnl.evaluation import page, paper, text, uncertainty_tables
-    from beirnl.evaluation.formats import FORMATS
+    from beirnl.evaluation import paper, text
     from beirnl.pipeline import Pipeline
-    from beirnl.reporting import exporting, gather, others, per_query
+    from beirnl.reporting import exporting, gather, others
 
     pipeline = Pipeline.of(load(experiment))
     if timeline:
@@ -80,16 +87,20 @@ def report(
     if format == "table" and output is None:
         text.show(found, console())
         return
-    if format == "json" and pairs and found.uncertainty:
-        rendered = uncertainty_tables.pairs_json(found.uncertainty)
-    elif format == "html" and not table:
-        rendered = page.render(found, per_query.views(pipeline, found.scores))
-    else:
-        rendered = FORMATS["markdown" if format == "table" else format](found)
-    if output:
-        output.write_text(rendered, encoding="utf-8")
-    else:
-        sys.stdout.write(rendered)
+    _write(_rendered(found, format, None if table else pipeline), output)
+
+
+def _rendered(found: "Report", format: Format, whole: "Pipeline | None") -> str:
+    """A report in a format; ``whole`` is its experiment, unless it is one table of the paper."""
+    from beirnl.evaluation import page, uncertainty_tables
+    from beirnl.evaluation.formats import FORMATS
+    from beirnl.reporting import per_query
+
+    if format == "json" and found.pairs and found.uncertainty:
+        return uncertainty_tables.pairs_json(found.uncertainty)
+    if format == "html" and whole:
+        return page.render(found, per_query.views(whole, found.scores))
+    return FORMATS["markdown" if format == "table" else format](found)
 
 
 def _show_timeline(pipeline: "Pipeline", format: str, output: Path | None) -> None:
@@ -105,7 +116,10 @@ def _show_timeline(pipeline: "Pipeline", format: str, output: Path | None) -> No
         page.write_page(path, found)
         print(f"timeline: {path}")
         return
-    rendered = FORMATS["markdown" if format == "table" else format](found)
+    _write(FORMATS["markdown" if format == "table" else format](found), output)
+
+
+def _write(rendered: str, output: Path | None) -> None:
     if output:
         output.write_text(rendered, encoding="utf-8")
     else:

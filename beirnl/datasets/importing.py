@@ -36,12 +36,8 @@ def _digest(data: bytes) -> bytes:
     return hashlib.blake2b(data, digest_size=8).digest()
 
 
-def shard_of(content: int, shards: int) -> int:
-    """The shard of a digest among ``shards``, a power of two: its leading bits."""
-    return content >> (64 - (shards.bit_length() - 1)) if shards > 1 else 0
-
-
-def _shards_of(contents: np.ndarray, shards: int) -> np.ndarray:
+def shards_of(contents: np.ndarray, shards: int) -> np.ndarray:
+    """The shard of each digest (uint64 [n]) among ``shards``, a power of two: its leading bits, int64 [n]."""
     if shards == 1:
         return np.zeros(len(contents), np.int64)
     return (contents >> np.uint64(64 - (shards.bit_length() - 1))).astype(np.int64)
@@ -94,7 +90,7 @@ class Partitioner:
             return
         held = pa.Table.from_batches(self._held).combine_chunks()
         self._held, self._bytes = [], 0
-        shards = _shards_of(held["content"].to_numpy(), self._shards)
+        shards = shards_of(held["content"].to_numpy(), self._shards)
         rows_of, order = held.drop_columns("content"), np.argsort(shards, kind="stable")
         present, begins = np.unique(shards[order], return_index=True)
         for shard, places in zip(present.tolist(), np.split(order, begins[1:]), strict=True):

@@ -3,7 +3,7 @@
     run, qrels --measures--> scores per query --summarise--> Record --tables--> terminal, Markdown
                                    |                            ^   `---page-----> one HTML file
                                    `---uncertainty--------------' intervals, tests, all pairs
-    runs --comparing--> runs of one dataset, equally deep
+    runs --comparing--> runs, equally deep
     run <--trec--> TREC files
 
 Every function takes and returns tables and values; only :mod:`.trec` and :mod:`.page` touch files.

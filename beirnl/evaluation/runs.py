@@ -155,7 +155,8 @@ def _telling(file: Path, alike: Sequence[Path]) -> str:
     return "" if level is None else file.absolute().parents[level].name
 
 
-def depth(run: pa.Table) -> int:
+def depth(run: pa.Table | pl.DataFrame) -> int:
     """The most hits that a query has."""
-    counts = pl.DataFrame(pl.from_arrow(run)).group_by("query_id").len()["len"]
+    frame = run if isinstance(run, pl.DataFrame) else pl.DataFrame(pl.from_arrow(run))
+    counts = frame.group_by("query_id").len()["len"]
     return int(counts.max() or 0)  # type: ignore[arg-type]

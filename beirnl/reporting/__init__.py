@@ -37,12 +37,7 @@ def gather(pipeline: Pipeline) -> Report:
     nodes = [node for node in pipeline.graph.nodes.values() if node.key in finished]
     unfinished = [node for node in pipeline.graph.nodes.values() if node.key not in finished]
     warnings += set_aside(unfinished, pipeline.workspace)
-    warnings += [
-        f"{node.label}: {line}"
-        for node in nodes
-        for receipt in node.artifact(pipeline.workspace).receipts()
-        for line in receipt.warnings
-    ]
+    warnings += [line for node in nodes for line in _warned(pipeline, node)]
     warnings += [line for node in nodes for line in _told(pipeline, node)]
     if pipeline.graph.corpora:
         told = rag.answered(pipeline, finished, _resampling(pipeline))
@@ -79,6 +74,12 @@ def _uncertainty(pipeline: Pipeline, values: pl.DataFrame | None) -> Uncertainty
 def _resampling(pipeline: Pipeline) -> Resampling:
     settings = pipeline.experiment.evaluation
     return Resampling(settings.seed, settings.bootstrap, settings.randomisation, settings.alpha)
+
+
+def _warned(pipeline: Pipeline, node: Node) -> Iterator[str]:
+    """The warnings that the receipts of a node hold."""
+    for receipt in node.artifact(pipeline.workspace).receipts():
+        yield from (f"{node.label}: {line}" for line in receipt.warnings)
 
 
 def _told(pipeline: Pipeline, node: Node) -> Iterator[str]:

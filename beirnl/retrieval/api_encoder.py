@@ -15,8 +15,9 @@ import numpy as np
 from beirnl.errors import BeirnlError, EngineError, PrerequisiteError
 from beirnl.llm.http.calls import Calls
 from beirnl.llm.protocol import Enough, never
+from beirnl.retrieval.batching import CHARACTERS_PER_TOKEN
 from beirnl.retrieval.embeddings_api import EmbeddingClient, Vectors, decode, encode
-from beirnl.retrieval.encoders import CHARACTERS_PER_TOKEN, Encoded, TextKind, prompts_of, unit_vectors
+from beirnl.retrieval.encoders import Encoded, TextKind, prompts_of, unit_vectors
 from beirnl.specs import EncoderSpec
 from beirnl.store.failpoints import failpoint
 from beirnl.store.journal import Entry, Journal

@@ -6,15 +6,13 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from beirnl.retrieval.answers import Scored, check_finite, check_number, other_dtype
+from beirnl.retrieval.batching import batches, clip, longer
 from beirnl.retrieval.checkpoints import settings, weights
 from beirnl.retrieval.encoders import (
     Encoder,
     Tell,
-    batches,
     check_limit,
-    clip,
     load_encoder,
-    longer,
     nobody,
     token_counter,
     token_limit,

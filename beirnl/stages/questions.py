@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from beirnl.datasets.importing import shard_count, shard_of, text_digest
+from beirnl.datasets.importing import shard_count, shards_of, text_digest
 from beirnl.errors import DataError
 from beirnl.rag.answers import (
     ANSWERED,
@@ -178,11 +178,12 @@ def _by_question(prompts: pa.Table, questions: pa.Table) -> list[pa.Table]:
     """Slices of prompts by the leading bits of the digests of their questions: whatever systems and values of
     k there are, a slice finds its answers where an earlier run has put them in the journal."""
     shards = shard_count(prompts.num_rows, PROMPTS_PER_UNIT)
-    places = {
-        name: shard_of(text_digest(question, "\n".join(options)), shards)
+    digests = {
+        name: text_digest(question, "\n".join(options))
         for name, (question, options) in texts_by_id(questions).items()
     }
-    shard = np.array([places[name] for name in prompts["question_id"].to_pylist()], np.int64)
+    asked = [digests[name] for name in prompts["question_id"].to_pylist()]
+    shard = shards_of(np.array(asked, np.uint64), shards)
     order = np.argsort(shard, kind="stable")
     bounds = np.searchsorted(shard[order], np.arange(shards + 1))
     return [prompts.take(order[begin:end]) for begin, end in pairwise(bounds)]

@@ -6,6 +6,7 @@ alone in its worker: only then is the unit the cause beyond doubt.
 
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,6 +57,13 @@ def rows_in_flight(directory: Place, run_id: str = "") -> int:
     if isinstance(folder, RemotePath):
         return 0  # where nobody tells
     return sum(_told(folder / name) for name in names(folder) if f"-{run_id}" in name)
+
+
+def at_work(directories: Sequence[Place], run_id: str) -> tuple[int, str]:
+    """Rows that units of a run have done so far, of several artifacts; and what is done before there are
+    any."""
+    loading = any(is_loading(directory, run_id) for directory in directories)
+    return sum(rows_in_flight(directory, run_id) for directory in directories), LOADING if loading else ""
 
 
 def is_loading(directory: Place, run_id: str) -> bool:

@@ -7,7 +7,8 @@ import pytest
 from beirnl.errors import ConfigError, EngineError, PrerequisiteError
 from beirnl.models import model_path
 from beirnl.registry import resolve_model
-from beirnl.retrieval.encoders import batches, clip, load_encoder
+from beirnl.retrieval.batching import batches, clip
+from beirnl.retrieval.encoders import load_encoder
 from beirnl.specs import EncoderSpec
 
 WORDS = "water vaccine train court tax river cell engine apple music storm glass paper school light"

@@ -10,7 +10,8 @@ from running import dataset, experiment, run, system
 
 from beirnl.errors import ConfigError, EngineError
 from beirnl.registry import resolve_model
-from beirnl.retrieval.encoders import batches, load_encoder
+from beirnl.retrieval.batching import batches
+from beirnl.retrieval.encoders import load_encoder
 from beirnl.retrieval.languages import adapter_code
 from beirnl.retrieval.tokens import TOKENISED, Tokens
 from beirnl.retrieval.vectors import vectors_of

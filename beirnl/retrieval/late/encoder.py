@@ -7,16 +7,8 @@ import numpy as np
 
 from beirnl.errors import EngineError
 from beirnl.retrieval.answers import Scored, check_finite, check_number, other_dtype
-from beirnl.retrieval.encoders import (
-    Tell,
-    batches,
-    check_limit,
-    clip,
-    longer,
-    nobody,
-    token_counter,
-    torch_device,
-)
+from beirnl.retrieval.batching import batches, clip, longer
+from beirnl.retrieval.encoders import Tell, check_limit, nobody, token_counter, torch_device
 from beirnl.retrieval.languages import has_adapters, set_language
 from beirnl.retrieval.late.loading import LateSpec, load
 from beirnl.retrieval.late.vectors import TokenVectors, maxsim
