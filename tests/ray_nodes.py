@@ -67,11 +67,16 @@ class LocalCluster:
         """Numbers of the nodes that have not been killed."""
         return [i for i, node in enumerate(self._nodes) if node.any_processes_alive()]
 
-    def add_node(self) -> int:
-        """Start one more node; its number. In the main thread only: a node ends with its thread."""
+    def add_node(self, gpus: int = 0) -> int:
+        """Start one more node; its number. In the main thread only: a node ends with its thread.
+
+        ``gpus`` is what Ray is told that the node has.
+        """
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("nodes are added in the main thread")
-        self._nodes.append(self._cluster.add_node(num_cpus=self.cpus, object_store_memory=OBJECT_STORE))
+        self._nodes.append(
+            self._cluster.add_node(num_cpus=self.cpus, num_gpus=gpus, object_store_memory=OBJECT_STORE)
+        )
         return len(self._nodes) - 1
 
     def kill_node(self, number: int) -> None:
