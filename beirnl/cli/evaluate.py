@@ -92,6 +92,7 @@ def evaluate(
         if save:
             from beirnl.config.writing import to_toml
 
+            save.parent.mkdir(parents=True, exist_ok=True)
             save.write_text(to_toml(asked), encoding="utf-8")
         with progress_of_terminal() as progress:
             from beirnl.api import carry_out

@@ -17,7 +17,8 @@ def report(
     experiment: Exp,
     format: Annotated[Format, typer.Option("--format", "-f", help="How to show it.")] = "table",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A file instead of standard output.")
+        Path | None,
+        typer.Option("--output", "-o", help="A file instead of standard output; a table is Markdown there."),
     ] = None,
     table: Annotated[
         str | None, typer.Option(metavar="NAME", help="Only this table of the paper: 1 to 6, or 3-en.")
@@ -78,6 +79,7 @@ def report(
     else:
         rendered = FORMATS["markdown" if format == "table" else format](found)
     if output:
+        output.parent.mkdir(parents=True, exist_ok=True)
         output.write_text(rendered, encoding="utf-8")
     else:
         sys.stdout.write(rendered)
