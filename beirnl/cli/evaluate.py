@@ -122,6 +122,7 @@ def _carried_out(
     with named() as file:
         experiment = in_memory(asked, file)
         if save:
+            save.parent.mkdir(parents=True, exist_ok=True)
             save.write_text(to_toml(asked), encoding="utf-8")
         with progress_of_terminal() as progress:
             return carry_out(with_workers(experiment, workers), progress, address)

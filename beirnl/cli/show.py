@@ -34,7 +34,10 @@ WithResults = Annotated[
 Export = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Write runs and results there, for other tools.")
 ]
-Output = Annotated[Path | None, typer.Option("--output", "-o", help="A file instead of standard output.")]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", help="A file instead of standard output; a table is Markdown there."),
+]
 Pairs = Annotated[
     bool, typer.Option("--pairs", help="Test all pairs of systems in every column, not only the best.")
 ]
@@ -121,6 +124,7 @@ def _show_timeline(pipeline: "Pipeline", format: str, output: Path | None) -> No
 
 def _write(rendered: str, output: Path | None) -> None:
     if output:
+        output.parent.mkdir(parents=True, exist_ok=True)
         output.write_text(rendered, encoding="utf-8")
     else:
         sys.stdout.write(rendered)

@@ -83,7 +83,7 @@ def _model(entry: ModelEntry) -> list[Cell]:
     said = f"{whole:,.0f}M" + (f" ({used:,.0f}M used)" if used else "") if whole else _NONE
     return [
         Cell(entry.base or _NONE),
-        Cell(said, whole),
+        Cell(said, round(whole * 1e6) if whole else None),
         *(
             Cell(f"{number:,}", number) if number else Cell(_NONE)
             for number in (entry.dimension, entry.max_tokens)

@@ -1,13 +1,19 @@
 """A report in every format that the command line offers for a file."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pydantic import TypeAdapter
 
 from beirnl.evaluation import page, records, table_text, text
 from beirnl.evaluation.records import Record, Report
+from beirnl.evaluation.table_text import ShownTable
 from beirnl.evaluation.tables import Cell, Column, Table, score_tables
+from beirnl.evaluation.uncertainty_tables import ShownPair
 
+JSON_SCHEMA = "https://json-schema.org/draft/2020-12/schema"
 _CONDITIONS = "Conditions"
-_COMPARISON = "Comparison"
+_FORMS: TypeAdapter[Any] = TypeAdapter(list[Record] | list[ShownTable] | list[ShownPair])
 _FIELDS = ("dataset", "language", "system", "measure", "value", "queries")
 
 
@@ -16,10 +22,18 @@ def to_json(report: Report) -> str:
     return table_text.to_json(report.tables) if report.tables else records.to_json(report.records)
 
 
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema (2020-12) of all that ``--format json`` writes: records, tables, or pairs of systems.
+
+    It is made from the types; ``report.schema.json`` is its copy.
+    """
+    schema = _FORMS.json_schema(mode="serialization")
+    return {"$schema": JSON_SCHEMA, "title": "beirnl report", **schema}
+
+
 def to_csv(report: Report) -> str:
-    """One table: the comparison with published figures, else the one that was asked for, else the records."""
-    ordered = sorted(report.tables, key=lambda table: table.section != _COMPARISON)
-    return table_text.to_csv(ordered[0] if ordered else _records(report.records))
+    """One table: the one that was asked for, or the comparison with published figures, else the records."""
+    return table_text.to_csv(report.tables[0] if report.tables else _records(report.records))
 
 
 def to_latex(report: Report) -> str:

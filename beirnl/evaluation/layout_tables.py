@@ -14,6 +14,7 @@ from beirnl.registry.layouts import Layout, Row, Source, heading
 _OURS = "ours"
 _NONE = "–"
 _AVERAGE = "average"
+_HALF = 1e-9
 _SECTION = "Scores"
 _FOOTNOTES = {
     DAGGER: "the model was trained on data of this dataset, as far as the registry knows: not zero-shot",
@@ -65,8 +66,8 @@ def score_table(
     columns = [dataset for dataset in layout.datasets if dataset in filled]
     if not columns:
         raise PrerequisiteError(
-            f"has no score for table {layout.name}",
-            remedy=f"run the experiment, with datasets and systems among: {', '.join(layout.datasets)}",
+            f"there is no score for table {layout.name} yet",
+            remedy=f"run the experiment, with {_needed(layout)}",
         )
     rows = [
         row
@@ -200,7 +201,14 @@ def _mean(layout: Layout, line: Line, measure: str) -> Cell:
 
 
 def _points(layout: Layout, value: float, notes: str = "") -> Cell:
-    return Cell(f"{100 * value:.{layout.decimals}f}", 100 * value, notes=notes)
+    rounded = 100 * value + _HALF  # as on paper: what binary fractions put just below a half goes up
+    return Cell(f"{rounded:.{layout.decimals}f}", 100 * value, notes=notes)
+
+
+def _needed(layout: Layout) -> str:
+    """Which systems and datasets fill a table of scores."""
+    systems = ", ".join(dict.fromkeys(row.system for row in layout.rows))
+    return f"systems of: {systems}{' (or others)' if layout.others else ''}; on: {', '.join(layout.datasets)}"
 
 
 def _title(layout: Layout) -> str:

@@ -12,7 +12,14 @@ from beirnl.evaluation.layout_tables import chosen, score_table
 from beirnl.evaluation.published import Figure, Key, comparison, figures
 from beirnl.evaluation.records import Report
 from beirnl.evaluation.tables import Table, condition_tables
-from beirnl.registry.layouts import Layout, Source, layout, source
+from beirnl.registry.layouts import Layout, Source, heading, layout, source
+
+_REMEDIES = {
+    "scores": "run the experiment",
+    "datasets": "run the experiment",
+    "models": "run the experiment",
+    "back-translation": "run an experiment with `back = true` in [translation], to the end",
+}
 
 
 def compared(report: Report, sources: Sequence[str]) -> Report:
@@ -28,13 +35,13 @@ def compared(report: Report, sources: Sequence[str]) -> Report:
     """
     found = [source(name) for name in sources]
     published = {one.name: figures(one.files) for one in found}
-    table = comparison(report.records, systems(report.records), found, published)
+    table = comparison(report.records, systems(report.records), found, published, report.datasets)
     if not table.rows:
         raise PrerequisiteError(
             f"nothing that is finished was published by {' or '.join(one.title for one in found)}",
             remedy="evaluate their models on their datasets, under the registry's names",
         )
-    return replace(report, tables=[*report.tables, table])
+    return replace(report, tables=[table, *report.tables])
 
 
 def tabled(report: Report, name: str, sources: Sequence[str] = ()) -> Report:
@@ -54,7 +61,7 @@ def tabled(report: Report, name: str, sources: Sequence[str] = ()) -> Report:
     if form.form == "scores":
         made = _scores(form, report, found)
     elif form.form == "back-translation":
-        made = _back(report, found)
+        made = _back(form, report, found)
     elif form.form == "datasets":
         theirs = registry.published(form.published) if _is_paper(found) else []
         made = [dataset_table(form, report.datasets, theirs)]
@@ -62,8 +69,9 @@ def tabled(report: Report, name: str, sources: Sequence[str] = ()) -> Report:
         made = [model_table(form, report.records)]
     shown = [table for table in made if table.rows]
     if not shown:
-        raise PrerequisiteError(f"there is nothing for table {name} yet", remedy="run the experiment")
-    return Report(f"{report.name}: table {name}", warnings=report.warnings, notes=report.notes, tables=shown)
+        raise PrerequisiteError(f"there is nothing for table {name} yet", remedy=_REMEDIES[form.form])
+    warnings = () if form.form == "models" else report.warnings  # nothing that was run stands there
+    return Report(f"{report.name}: table {name}", warnings=warnings, notes=report.notes, tables=shown)
 
 
 def _scores(form: Layout, report: Report, sources: Sequence[Source]) -> list[Table]:
@@ -81,7 +89,7 @@ def _scores(form: Layout, report: Report, sources: Sequence[Source]) -> list[Tab
     ]
     made = [score_table(form, report.records, sources, published)]
     if sources:
-        made.append(comparison(used, systems(report.records), sources, published))
+        made.append(comparison(used, systems(report.records), sources, published, report.datasets))
     return [*made, *condition_tables(used)]
 
 
@@ -90,11 +98,26 @@ def _published(form: Layout, sources: Sequence[Source]) -> Mapping[str, Mapping[
     return {one.name: figures(sorted(one.files, key=lambda file: file != form.published)) for one in sources}
 
 
-def _back(report: Report, sources: Sequence[Source]) -> list[Table]:
+def _back(form: Layout, report: Report, sources: Sequence[Source]) -> list[Table]:
     if report.back_translation is None:
         return []
-    made = back_translation.tables(report.back_translation)
-    return made if _is_paper(sources) else made[:2]
+    first, *more = back_translation.tables(report.back_translation)
+    first = first._replace(title=f"Table {form.name}. {form.title}: {first.title}")
+    return [_headed(table) for table in ([first, *more] if _is_paper(sources) else [first, *more[:1]])]
+
+
+def _headed(table: Table) -> Table:
+    """A table that calls datasets as the paper's tables do."""
+    columns = [column._replace(name=heading(column.name)) for column in table.columns]
+    datasets = [column.name == "dataset" for column in table.columns]
+    rows = [
+        [
+            cell._replace(text=heading(cell.text)) if named else cell
+            for cell, named in zip(row, datasets, strict=True)
+        ]
+        for row in table.rows
+    ]
+    return table._replace(columns=columns, rows=rows)
 
 
 def _is_paper(sources: Sequence[Source]) -> bool:

@@ -7,8 +7,9 @@ from typing import NamedTuple
 from beirnl import registry
 from beirnl.evaluation.identity import original, written_system
 from beirnl.evaluation.measures import parse
-from beirnl.evaluation.records import Record
+from beirnl.evaluation.records import DatasetSize, Record
 from beirnl.evaluation.tables import Cell, Column, Table
+from beirnl.registry import Counts
 from beirnl.registry.layouts import Source, heading, stands_for
 
 #: Differences of published figures for one model and set that need no reason, as a fraction of 1.
@@ -60,6 +61,7 @@ def comparison(
     named: Mapping[str, str],
     sources: Sequence[Source],
     published: Mapping[str, Mapping[Key, Figure]],
+    sizes: Sequence[DatasetSize] = (),
 ) -> Table:
     """One row per value that somebody has published too: ours, theirs, the differences, what differs.
 
@@ -68,11 +70,13 @@ def comparison(
         named: what each system is, see :func:`beirnl.evaluation.identity.systems`.
         sources: to compare with; columns in this order.
         published: figures by the name of the source.
+        sizes: of the datasets, where they are known: a value on another set is of another set.
 
     Returns:
         A table without rows if nothing of the report was published.
     """
     rows, differences = [], {source.name: list[float]() for source in sources}
+    held = {(size.dataset, size.language): size for size in sizes}
     for record in records:
         key = key_of(record, _theirs(named[record.system]))
         theirs = {source: published[source.name].get(key) for source in sources}
@@ -85,7 +89,8 @@ def comparison(
             )
             if figure:
                 differences[source.name].append(record.value - figure.value)
-                reasons.update(_told(record, named[record.system], source, figure))
+                size = held.get((record.dataset, record.language))
+                reasons.update(_told(record, named[record.system], source, figure, size))
         where = f"{heading(key.dataset)} ({record.language})"
         head = [Cell(record.system), Cell(where), Cell(record.measure), _points(record.value)]
         rows.append([*head, *cells, Cell("; ".join(reasons) or _NONE)])
@@ -119,12 +124,23 @@ def _change(value: float) -> Cell:
     return Cell(f"{100 * value:+.2f}", 100 * value)
 
 
-def _told(record: Record, system: str, source: Source, figure: Figure) -> Iterator[str]:
+def _told(
+    record: Record, system: str, source: Source, figure: Figure, size: DatasetSize | None
+) -> Iterator[str]:
     """What differs, with the source's name where it is not a matter of ours alone."""
-    found = list(reasons(record, system, source, figure))
+    found = [*_other_set(record, size), *reasons(record, system, source, figure)]
     if not found and abs((record.value or 0.0) - figure.value) > AGREEMENT:
         found = ["no stated condition differs"]
     yield from (f"{source.title}: {reason}" for reason in found)
+
+
+def _other_set(record: Record, size: DatasetSize | None) -> Iterator[str]:
+    """That what was evaluated is not the set of the registry, whose numbers are known."""
+    entry = registry.dataset(record.dataset)
+    if size and entry and entry.counts:
+        found = Counts(queries=size.queries, documents=size.documents, relevant=size.relevant)
+        if unlike := entry.counts.unlike(found):
+            yield f"the set holds {unlike}"
 
 
 def reasons(record: Record, system: str, source: Source, figure: Figure) -> Iterator[str]:

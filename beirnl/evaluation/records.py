@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from beirnl.evaluation.tables import Table
     from beirnl.evaluation.uncertainty import Uncertainty
 
-JSON_SCHEMA = "https://json-schema.org/draft/2020-12/schema"
-
 Fraction = Annotated[float, Field(ge=0, le=1)]
 
 
-class _Strict(BaseModel):
+class Strict(BaseModel):
+    """What is written as JSON: no further fields, no NaN."""
+
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=(), allow_inf_nan=False)
 
 
-class Conditions(_Strict):
+class Conditions(Strict):
     """The conditions under which a number holds; what a system has no use for is null (BM25 has no dtype).
 
     Further fields are allowed (``ann_recall``, ``query_prompt``): text, numbers, booleans or null.
@@ -58,7 +58,7 @@ class Conditions(_Strict):
     versions: dict[str, str] = Field(default_factory=dict)
 
 
-class Record(_Strict):
+class Record(Strict):
     """One number: a system's value of a measure on a dataset in a language, with its conditions.
 
     Attributes:
@@ -227,9 +227,3 @@ def to_json(records: Iterable[Record]) -> str:
     """Records as a JSON list that ``report.schema.json`` describes; ends in a line feed."""
     values = _RECORDS.dump_python(tuple(records), mode="json")
     return json.dumps(values, ensure_ascii=False, indent=1) + "\n"
-
-
-def json_schema() -> dict[str, Any]:
-    """The JSON Schema (2020-12) of :func:`to_json`, from the types; ``report.schema.json`` is its copy."""
-    schema = _RECORDS.json_schema(mode="serialization")
-    return {"$schema": JSON_SCHEMA, "title": "beirnl report", **schema}

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
+from beirnl.evaluation.records import Strict
 from beirnl.evaluation.tables import Cell, Column, Table
 
 _LATEX = {
@@ -28,6 +29,39 @@ _DASHES = ("–", "-")
 #: Heads of first columns whose equal cells make a block of rows.
 _GROUPED = ("task", "kind")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+class ShownCell(Strict):
+    """A cell of a table in JSON.
+
+    Attributes:
+        text: as shown.
+        value: of a number; null for texts.
+        best: whether it is the best of its column.
+        notes: marks of footnotes.
+    """
+
+    text: str
+    value: int | float | None
+    best: bool
+    notes: str
+
+
+class ShownTable(Strict):
+    """A table in JSON.
+
+    Attributes:
+        title, caption: above and below it.
+        columns: heads.
+        rows: cells, one for each column.
+        footnotes: texts by mark.
+    """
+
+    title: str
+    caption: str
+    columns: list[str]
+    rows: list[list[ShownCell]]
+    footnotes: dict[str, str]
 
 
 def to_csv(table: Table) -> str:
@@ -58,21 +92,18 @@ def _head(column: Column) -> str:
 
 
 def to_json(tables: Sequence[Table]) -> str:
-    """Tables as a JSON list: title, caption, columns, footnotes, and rows of cells.
-
-    A cell has ``text`` as shown, ``value`` (null for texts), ``best``, and ``notes`` (marks of footnotes).
-    """
+    """Tables as a JSON list of :class:`ShownTable`."""
     made = [
-        {
-            "title": table.title,
-            "caption": table.caption,
-            "columns": [_head(column) for column in table.columns],
-            "rows": [
-                [{"text": c.text, "value": c.order, "best": c.best, "notes": c.notes} for c in row]
+        ShownTable(
+            title=table.title,
+            caption=table.caption,
+            columns=[_head(column) for column in table.columns],
+            rows=[
+                [ShownCell(text=c.text, value=c.order, best=c.best, notes=c.notes) for c in row]
                 for row in table.rows
             ],
-            "footnotes": dict(table.footnotes),
-        }
+            footnotes=dict(table.footnotes),
+        ).model_dump()
         for table in tables
     ]
     return json.dumps(made, ensure_ascii=False, indent=1, allow_nan=False) + "\n"

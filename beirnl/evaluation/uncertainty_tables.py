@@ -3,12 +3,30 @@
 import json
 from collections.abc import Iterator, Sequence
 
-from beirnl.evaluation.records import Record, Report
+from beirnl.evaluation.records import Record, Report, Strict
 from beirnl.evaluation.tables import Cell, Column, Table
 from beirnl.evaluation.uncertainty import Comparison, Place, Resampling, Uncertainty
 
 _SECTION = "Uncertainty"
 _NONE = "–"
+
+
+class ShownPair(Strict):
+    """Two systems of a column in JSON; see :class:`.uncertainty.Comparison`."""
+
+    dataset: str
+    language: str
+    measure: str
+    system: str
+    other: str
+    difference: float
+    low: float
+    high: float
+    p: float
+    p_holm: float
+    wins: int
+    losses: int
+    ties: int
 
 
 def tables(report: Report) -> list[Table]:
@@ -89,4 +107,5 @@ def _listed(uncertainty: Uncertainty) -> Iterator[dict[str, object]]:
     for measure, (dataset, language) in uncertainty.columns:
         pairs: list[Comparison] = uncertainty.pairs(measure, [(dataset, language)])
         for pair in pairs:
-            yield {"dataset": dataset, "language": language, "measure": measure, **pair._asdict()}
+            found = pair._asdict()
+            yield ShownPair(dataset=dataset, language=language, measure=measure, **found).model_dump()

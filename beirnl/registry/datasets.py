@@ -27,6 +27,15 @@ class Counts(Entry):
         """Mean number of relevant documents of a query (BEIR-NL, Table 1: Avg. D/Q)."""
         return self.relevant / self.queries
 
+    def unlike(self, found: "Counts") -> str:
+        """How what was found differs from this, as ``30 queries and not 300``; nothing if it does not."""
+        stated = self.model_dump()
+        return ", ".join(
+            f"{number:,} {name} and not {stated[name]:,}"
+            for name, number in found.model_dump().items()
+            if number != stated[name]
+        )
+
 
 class DatasetEntry(Entry):
     """One dataset.

@@ -37,12 +37,6 @@ def _counted(pipeline: Pipeline, evaluation: Evaluation) -> Counts:
 
 
 def _differences(entry: DatasetEntry, stated: Counts, found: Counts) -> Iterator[str]:
-    theirs = stated.model_dump()
-    words = [
-        f"{number:,} {name} and not {theirs[name]:,}"
-        for name, number in found.model_dump().items()
-        if number != theirs[name]
-    ]
-    if words:
+    if unlike := stated.unlike(found):
         source = f" as {entry.pinned}" if entry.pinned else ""
-        yield f"{entry.name}: holds {', '.join(words)}{source}: published figures are of another set"
+        yield f"{entry.name}: holds {unlike}{source}: published figures are of another set"

@@ -34,7 +34,7 @@ def test_the_command_says_what_three_lines_of_python_say_and_what_its_file_says(
     models = [place / "bi", place / "cross"]
     asked = [part for model in models for part in ("--model", model)]
     asked += ["--dataset", place / "set", "--workspace", tmp_path / "w", "--measures", "nDCG@10,R@2"]
-    said = beirnl("evaluate", *asked, "--format", "json", "--save", tmp_path / "saved.toml")
+    said = beirnl("evaluate", *asked, "--format", "json", "--save", tmp_path / "new" / "saved.toml")
     records = json.loads(said.stdout)
     assert {record["system"] for record in records} == {"BM25", "bi", "BM25+cross"}
     assert f"report: {tmp_path / 'w' / 'reports'}" in said.stderr
@@ -49,10 +49,12 @@ def test_the_command_says_what_three_lines_of_python_say_and_what_its_file_says(
     ours = [tuple(record[name] for name in frame.columns[:6]) for record in records]
     assert sorted(frame.drop("conditions").rows()) == sorted(ours)
 
-    planned = beirnl("plan", tmp_path / "saved.toml").stdout
+    planned = beirnl("plan", tmp_path / "new" / "saved.toml").stdout
     done, total = planned.splitlines()[-1].split()[0], planned.splitlines()[-1].split()[2]
     assert done == total
-    reported = json.loads(beirnl("report", tmp_path / "saved.toml", "--format", "json").stdout)
+    written = tmp_path / "new" / "report" / "r.json"
+    beirnl("report", tmp_path / "new" / "saved.toml", "--format", "json", "--output", written)
+    reported = json.loads(written.read_text())
     assert reported == records
 
 

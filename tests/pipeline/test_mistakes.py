@@ -81,7 +81,7 @@ def test_only_is_checked_also_when_all_is_done(tmp_path, folder):
     assert "no stage 'indx'" in beirnl("run", path, "--only", "indx", check=2).stderr
 
 
-@pytest.mark.parametrize("place", ["/dev/full", "/nowhere/report.md"])
+@pytest.mark.parametrize("place", ["/dev/full", "/proc/nowhere/report.md", "/dev/null/report.md"])
 def test_a_report_that_cannot_be_written(tmp_path, folder, place):
     path = experiment(tmp_path, dataset(folder) + BM25)
     run(path)

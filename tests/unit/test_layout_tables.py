@@ -3,13 +3,16 @@
 import csv
 import io
 import json
+from pathlib import Path
 
+import jsonschema
+import polars as pl
 import pytest
 
 from beirnl import registry
 from beirnl.errors import ConfigError, PrerequisiteError
-from beirnl.evaluation import identity
-from beirnl.evaluation.back_translation import BackTranslation
+from beirnl.evaluation import formats, identity
+from beirnl.evaluation.back_translation import BackTranslation, compare
 from beirnl.evaluation.fact_tables import dataset_table, model_table
 from beirnl.evaluation.formats import FORMATS
 from beirnl.evaluation.layout_tables import chosen, score_table
@@ -85,8 +88,8 @@ def test_means_of_published_cells_are_those_that_the_paper_prints():
     for name, means in printed.items():
         table = score_table(layout(name), [], [source("paper")], {"paper": figures([layout(name).published])})
         for measure, values in means.items():
-            made = [row[-1].order for row in table.rows if row[1].text == measure]
-            assert made == pytest.approx(values, abs=0.0501 + 1e-9), (name, measure)
+            made = [float(row[-1].text) for row in table.rows if row[1].text == measure]
+            assert made == values, (name, measure)
 
 
 # ---- tables of scores
@@ -152,8 +155,11 @@ def test_of_systems_that_fit_a_row_the_best_fitting_has_it_and_the_others_follow
 
 @pytest.mark.parametrize("name", ["3", "4", "5"])
 def test_a_table_without_scores_is_refused_with_what_it_needs(name):
-    with pytest.raises(PrerequisiteError, match=f"table {name}"):
+    with pytest.raises(
+        PrerequisiteError, match=f"no score for table {name} .*with systems of: .*on: .*scifact"
+    ) as told:
         score_table(layout(name), [record(language="fr")])
+    assert layout(name).rows[0].system in str(told.value)
 
 
 def test_unknown_tables_and_sources_are_refused_by_name():
@@ -194,6 +200,20 @@ def test_the_comparison_has_differences_and_says_what_differs():
     assert "BM25 profile flat, not elasticsearch" in flat[-1] and "self-matches kept, not removed" in flat[-1]
     assert m3[4:6] == ["62.83", "-2.83"] and "dtype bfloat16" in m3[-1]
     assert "BEIR-NL: 1 of 3 within 0.35, largest 8.87" in table.caption
+
+
+def test_a_value_on_another_set_than_the_published_one_says_so():
+    made = [record(dataset=name) for name in ("scifact-nl", "nfcorpus-nl")]
+    sizes = [
+        DatasetSize("scifact-nl", "nl", "", 300, 5183, 339),
+        DatasetSize("nfcorpus-nl", "nl", "", 30, 3633, 40),
+    ]
+    found = compared(Report("r", made, datasets=sizes), ["paper"]).tables[0]
+    scifact, nfcorpus = (row[-1] for row in texts(found))
+    assert "the set holds" not in scifact
+    assert nfcorpus == "BEIR-NL: the set holds 30 queries and not 323, 40 relevant and not 12,334"
+    below = tabled(Report("r", made, datasets=sizes), "3", ["paper"]).tables[1]
+    assert texts(below)[1][-1] == nfcorpus
 
 
 def test_a_gap_that_no_condition_explains_is_said_to_be_one():
@@ -270,15 +290,38 @@ def test_models_are_those_of_the_paper_and_those_that_were_used():
     assert len(rows) == 16 and list(rows)[-1] == "all-MiniLM-L6-v2"
     assert rows["bge-m3"][2:7] == ["XLMRoberta-large", "568M", "1,024", "8,192", "Yes"]
     assert rows["dpr-xm"][3] == "852M (277M used)" and rows["LaBSE"][6] == "No"
+    assert {row[1].text: row[3].order for row in table.rows}["dpr-xm"] == 852_000_000
+
+
+def test_a_table_of_models_has_no_warnings_of_what_was_run():
+    found = Report("r", [record()], warnings=["a text was cut"])
+    assert not tabled(found, "2").warnings and tabled(found, "3").warnings == ["a text was cut"]
 
 
 def test_table_6_needs_a_back_translation():
-    with pytest.raises(PrerequisiteError, match="table 6"):
+    with pytest.raises(PrerequisiteError, match=r"table 6 yet; .*back = true"):
         tabled(Report("r", [record()]), "6")
     found = tabled(
         Report("r", back_translation=BackTranslation("nDCG@10", ("scifact",), (), 0, 10, ())), "6", ["paper"]
     )
     assert [table.title for table in found.tables] == ["As published"]
+    assert "SciFact" in [column.name for column in found.tables[0].columns]
+
+
+def test_table_6_has_the_papers_names():
+    scores = pl.DataFrame(
+        [
+            ("scifact", version, "BM25", query, "nDCG@10", value)
+            for version, value in (("original", 0.5), ("back-translated", 0.25))
+            for query in ("q1", "q2")
+        ],
+        schema=["dataset", "version", "system", "query_id", "measure", "value"],
+        orient="row",
+    )
+    first, by_dataset = tabled(Report("r", back_translation=compare(scores, resamples=10)), "6").tables
+    assert first.title.startswith("Table 6. ") and first.title.endswith(": nDCG@10 before and after")
+    assert [column.name for column in first.columns][2] == "SciFact"
+    assert texts(by_dataset)[0][:2] == ["BM25", "SciFact"]
 
 
 # ---- formats
@@ -294,8 +337,11 @@ def report():
     return tabled(Report("r", made), "3", ["paper"])
 
 
-def test_csv_is_the_comparison_and_reads_back(report):
-    rows = list(csv.DictReader(io.StringIO(FORMATS["csv"](report))))
+def test_csv_is_what_was_asked_for_and_reads_back(report):
+    asked = list(csv.DictReader(io.StringIO(FORMATS["csv"](report))))
+    assert {row["figures"] for row in asked} == {"ours", "BEIR-NL"} and float(asked[0]["SciFact"]) == 60
+    made = [record(value=0.6), dense("e5", "multilingual-e5-small", value=0.5), record("own", dataset="own")]
+    rows = list(csv.DictReader(io.StringIO(FORMATS["csv"](compared(Report("r", made), ["paper"])))))
     assert {row["system"] for row in rows} == {"BM25", "e5"}
     assert all(
         float(row["ours"]) - float(row["BEIR-NL"]) == pytest.approx(float(row["Δ BEIR-NL"])) for row in rows
@@ -324,6 +370,20 @@ def test_json_of_a_table_has_values_marks_and_footnotes(report):
         and cells["60.00"]["value"] == pytest.approx(60)
     )
     assert "†" in first["footnotes"] and first["columns"][0] == "model"
+
+
+def test_all_that_is_written_as_json_is_valid_under_the_schema(report):
+    known = json.loads(Path(formats.__file__).with_name("report.schema.json").read_text())
+    asked = [
+        report,
+        tabled(Report("r"), "2"),
+        compared(Report("r", [record()]), ["paper"]),
+        Report("r", [record()]),
+    ]
+    for one in asked:
+        jsonschema.validate(json.loads(FORMATS["json"](one)), known)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate([{"title": "no table"}], known)
 
 
 def test_latex_escapes_marks_and_parts_the_measures():

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from beirnl.errors import DataError
 from beirnl.evaluation import records as contract
-from beirnl.evaluation.formats import FORMATS
+from beirnl.evaluation.formats import FORMATS, json_schema
 from beirnl.evaluation.plots import main_measure, plots
 from beirnl.evaluation.records import (
     Conditions,
@@ -21,7 +21,6 @@ from beirnl.evaluation.records import (
     RunFile,
     Timing,
     Translations,
-    json_schema,
     to_json,
 )
 from beirnl.evaluation.tables import condition_tables, score_tables, tables

@@ -3,10 +3,12 @@
 import json
 from dataclasses import replace
 
+import jsonschema
 import numpy as np
 import polars as pl
 import pytest
 
+from beirnl.evaluation.formats import json_schema
 from beirnl.evaluation.records import Conditions, Record, Report
 from beirnl.evaluation.tables import score_tables, tables
 from beirnl.evaluation.text import to_markdown
@@ -83,3 +85,4 @@ def test_all_pairs_are_shown_when_they_are_asked_for(report):
     listed = json.loads(pairs_json(report.uncertainty))
     assert [(one["system"], one["other"]) for one in listed] == [("A", "B"), ("A", "C"), ("B", "C")]
     assert {"dataset", "language", "measure", "p", "p_holm", "wins", "losses", "ties"} < listed[0].keys()
+    jsonschema.validate(listed, json_schema())
