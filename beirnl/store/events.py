@@ -109,7 +109,7 @@ class EventLog:
     def __enter__(self) -> Self:
         if self._path:
             with contextlib.suppress(OSError, StoreError):
-                self._end = _end_of(self._path, self.run, datetime.now(UTC))
+                self._end = _end_of(self._path, self.run)
         self.write(RUN_STARTED)
         return self
 
@@ -129,10 +129,10 @@ def said(error: BaseException | None) -> str:
     return "" if error is None else str(error) or type(error).__name__
 
 
-def _end_of(path: Place, run: str, now: datetime) -> AppendedFile | Segments:
+def _end_of(path: Place, run: str) -> AppendedFile | Segments:
     """Where the lines of a run go: in an object store, segments of its own, in order of time of day."""
     if isinstance(path, RemotePath):
-        return Segments(path, f"{now:%Y%m%dT%H%M%S}-{run}.jsonl")
+        return Segments(path, f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{run}.jsonl")
     end = AppendedFile(path.parent, path.name)
     if not _ends_a_line(path):
         end.append(b"\n")

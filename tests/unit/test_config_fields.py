@@ -12,7 +12,7 @@ from beirnl.config.loading import KINDS
 from beirnl.config.sections import Section
 from beirnl.errors import ConfigError
 
-LIST, TABLE = {"dataset", "parallel", "system", "answers"}, {"translation", "evaluation", "runtime"}
+LIST, TABLE = {"dataset", "parallel", "system", "answers", "corpus"}, {"translation", "evaluation", "runtime"}
 BASE: dict[str, Any] = {
     "name": "a",
     "dataset": [{"name": "sample"}],
@@ -43,8 +43,11 @@ RAG = {
     "questions": {"count": 2, **ENGINE},
     "answers": [{"name": "m", **ENGINE}],
 }
+#: In place of its only corpus.
+CORPORA = {**RAG, "corpus": [{"name": "c", "documents": "d"}]}
+del CORPORA["documents"]
 #: Fields whose zero, or whose empty text, means something.
-ZERO = {"input", "output", "temperature", "gpus", "retries", "min_words"}
+ZERO = {"input", "output", "temperature", "gpus", "retries", "min_words", "options"}
 ZERO |= {"k1", "b", "k", "tie_breaker", "min_recall", "seed", "overlap", "budget", "count", "logprobs"}
 EMPTY = {"api_key_env", "query_prompt", "document_prompt"}
 #: Values that others of their type cannot have.
@@ -132,14 +135,15 @@ def called(place: Place) -> str:
         return ".".join(map(str, place))
     [at] = numbers
     above, number, keys = place[:at], int(place[at]), place[at + 1 :]
-    several = {**BASE, "answers": RAG["answers"]}[above[-1]]
+    several = {**BASE, "answers": RAG["answers"], "corpus": CORPORA["corpus"]}[above[-1]]
     by_name = f"number {number + 1}" if keys == ("name",) else repr(several[number]["name"])
     return f"{'.'.join(map(str, above))} {by_name}: {'.'.join(map(str, keys))}"
 
 
 @pytest.mark.parametrize(("place", "value"), CASES)
 def test_what_a_field_cannot_be_is_refused_with_its_place(tmp_path, place, value):
-    content = json.loads(json.dumps(BASE | {"rag": RAG} if place[0] == "rag" else BASE))
+    asked = CORPORA if place[:2] == ("rag", "corpus") else RAG
+    content = json.loads(json.dumps(BASE | {"rag": asked} if place[0] == "rag" else BASE))
     inner = content
     for step in place[:-1]:
         inner = inner[step]
