@@ -13,7 +13,9 @@ from beirnl.stages import STAGES
 
 POINTS = ("before-part", "after-part", "after-receipt")
 KILLS = 3 * len(POINTS)  # two units and a reduction, where there is one
-NOT_RETRIEVAL = {"import-lines", "translate", "lengths", "check", "repair", "quality"}
+TRANSLATION = {"import-lines", "translate", "lengths", "check", "repair", "quality"}
+ANSWERING = {"import-documents", "generate-questions", "questions", "reader", "cut", "plan-answers", "answer"}
+NOT_RETRIEVAL = TRANSLATION | ANSWERING
 
 
 def write(folder, place):
