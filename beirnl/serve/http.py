@@ -44,9 +44,13 @@ _TEXT = (
     r"^[^\x00-\x08\x0B\x0C\x0E-\x1F\x7F-\x9F]*[^\x00-\x20\x7F-\xA0][^\x00-\x08\x0B\x0C\x0E-\x1F\x7F-\x9F]*$"
 )
 _MESSAGES = {"string_pattern_mismatch": "must hold something visible and no control characters"}
-_PAGE = {"index.html": "text/html", "page.js": "text/javascript", "page.css": "text/css"} | {
-    "docs.html": "text/html",
-    "docs.js": "text/javascript",
+#: Files of the page by path, each with its type.
+_PAGE = {
+    "/": ("index.html", "text/html"),
+    "/page.js": ("page.js", "text/javascript"),
+    "/page.css": ("page.css", "text/css"),
+    "/docs": ("docs.html", "text/html"),
+    "/docs.js": ("docs.js", "text/javascript"),
 }
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -145,10 +149,10 @@ class _Admission:
 
 def _documented(model: type[BaseModel], *statuses: int) -> dict[int | str, dict[str, Any]]:
     """What a route answers, for the OpenAPI document."""
-    problems: dict[int | str, dict[str, Any]] = {
-        status: {"model": Problem, "description": HTTPStatus(status).phrase} for status in statuses
-    }
-    return {200: {"model": model, "description": "The answer."}, **problems}
+    found: dict[int | str, dict[str, Any]] = {200: {"model": model, "description": "The answer."}}
+    for status in statuses:
+        found[status] = {"model": Problem, "description": HTTPStatus(status).phrase}
+    return found
 
 
 def _add_searching(app: FastAPI, service: Service, admission: _Admission) -> None:
@@ -196,10 +200,8 @@ def _add_states(app: FastAPI, service: Service, admission: _Admission) -> None:
 
 def _add_page(app: FastAPI) -> None:
     folder = files(__package__).joinpath("page")
-    for name, kind in _PAGE.items():
-        content = folder.joinpath(name).read_bytes()
-        path = {"index.html": "/", "docs.html": "/docs"}.get(name, f"/{name}")
-        app.get(path, include_in_schema=False)(_giving(content, kind))
+    for path, (name, kind) in _PAGE.items():
+        app.get(path, include_in_schema=False)(_giving(folder.joinpath(name).read_bytes(), kind))
 
 
 def _giving(content: bytes, kind: str) -> Callable[[], Any]:

@@ -77,7 +77,9 @@ class Opener:
 
     def texts(self, node: Node) -> Texts:
         """The rows of a node by identifier."""
-        return self._texts.setdefault(node.key, Texts(self.artifact(node)))
+        if node.key not in self._texts:
+            self._texts[node.key] = Texts(self.artifact(node))
+        return self._texts[node.key]
 
     async def work(self, function: Callable[..., _T], *arguments: Any) -> _T:
         """Do something in the thread for it."""
