@@ -21,7 +21,7 @@ from beirnl.store.remote_errors import remote_errors
 if TYPE_CHECKING:
     from pyarrow.fs import FileInfo, FileSystem
 
-_BLOCK = 64 << 20  # bytes that are read or written at once
+_BLOCK = 16 << 20  # bytes that are read or written at once
 _AT_ONCE = 16  # requests under way
 _ATTEMPTS = 8  # at one request; with the back-off between them about half a minute
 _VARIABLES = (

@@ -15,7 +15,7 @@ from beirnl.store.verification import damage
 if TYPE_CHECKING:
     from beirnl.store.artifacts import Part
 
-_BLOCK = 64 << 20  # bytes that are copied at once
+_BLOCK = 16 << 20  # bytes that are copied at once
 
 
 def object_name(part: "Part") -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from beirnl.errors import StoreError
 from beirnl.store.artifacts import Part, Receipt, receipt_name
 from beirnl.store.attempts import marker, unit_name
 from beirnl.store.cache import cache
@@ -95,7 +96,8 @@ class PartWriter:
 
     def abandon(self) -> None:
         """Forget the attempt: it has ended by an error that was caught, which is no death of its worker."""
-        self._marker.unlink(missing_ok=True)
+        with contextlib.suppress(StoreError):  # what ended the attempt is told, not what follows from it
+            self._marker.unlink(missing_ok=True)
         self._leave()
 
     def _leave(self) -> None:

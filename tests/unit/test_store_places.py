@@ -11,7 +11,10 @@ import uuid
 import pyarrow as pa
 import pytest
 
+from beirnl.config import Runtime
 from beirnl.errors import StoreError
+from beirnl.specs import Spec
+from beirnl.stages.base import Stage, Task, execute
 from beirnl.store import claims, lease, segments
 from beirnl.store.artifacts import REDUCE, Artifact, Manifest, close_artifact, content_digest
 from beirnl.store.attempts import attempts_in_run, killed_units
@@ -141,6 +144,37 @@ def test_what_a_workspace_remembers(root, tmp_path):
     assert workspace.artifact("s", "l", "k").committed() == set()
 
 
+def copy(unit):
+    unit.out.write(unit.inputs["rows"].read(unit.number), SCHEMA)
+
+
+def test_a_unit_takes_few_requests(remote, bucket):
+    for number in range(4):
+        out = PartWriter(remote / "a", number, "run")
+        out.write(table(number), SCHEMA)
+        out.commit()
+    close(remote / "a")
+    empty_cache()
+    stage = Stage("copy", 1, copy)
+    before = len(bucket.requests())
+    for number in range(4):
+        inputs = {"rows": remote / "a"}
+        task = Task("copy", "l", Spec(), remote / "b", inputs, number, "run", remote, Runtime())
+        assert execute(stage, task).rows_out == 3
+    manifest_of_inputs = 2
+    assert len(bucket.requests()) - before == manifest_of_inputs + 4 * 7
+    assert Artifact(remote / "b").receipts() and Artifact(remote / "b").committed() == {
+        f"0000{number}.json" for number in range(4)
+    }
+
+
+def empty_cache():
+    store = cache()
+    store.limit, limit = 0, store.limit
+    store.shrink()
+    store.limit = limit
+
+
 def entry(key, finish="stop"):
     return Entry(key, f"answer to {key}", finish, 10, 3)
 
@@ -203,9 +237,7 @@ def until(true, seconds=20.0):
 
 def test_a_part_is_fetched_once_per_node_and_verified(remote, bucket):
     write(remote / "a", 0)
-    cache().limit = 0
-    cache().shrink()
-    cache().limit = 1 << 30
+    empty_cache()
     artifact = Artifact(remote / "a")
     (file, folder) = artifact.receipt(0).parts
     before = len(bucket.requests())
