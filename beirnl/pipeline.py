@@ -3,7 +3,7 @@
 import contextlib
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from beirnl.config import Experiment
@@ -271,8 +271,10 @@ class Pipeline:
 
     def _pending(self, node: Node, run_id: str, allowance: Allowance | None = None) -> list[Task]:
         committed = node.artifact(self.workspace).committed()
-        pending = [unit for unit in range(self.states.units(node)) if f"{unit:05d}.json" not in committed]
-        return [self._task(node, unit, run_id, allowance) for unit in pending]
+        units = self.states.units(node)
+        pending = [unit for unit in range(units) if f"{unit:05d}.json" not in committed]
+        first = self._task(node, 0, run_id, allowance)  # paths are put together once
+        return [replace(first, unit=unit) for unit in pending]
 
     def _task(self, node: Node, unit: int, run_id: str, allowance: Allowance | None = None) -> Task:
         return Task(

@@ -32,6 +32,8 @@ _BARS = " ▁▂▃▄▅▆▇█"
 _STRIP = 32  # characters
 _LANES = 24  # of a stage that are drawn
 _WIDTH, _LANE = 11.0, 0.09  # inches
+_STEPS = (0.1, 0.5, 1, 5, 10, 30, 60, 300, 600, 1800, 3600, 10800, 21600, 43200, 86400, 604800)
+_TICKS = 9  # at most, on the axis of time
 _INTERVALS = 20_000  # that a chart holds at most
 _FAILED = 20  # failures that are listed
 
@@ -148,6 +150,7 @@ def chart(history: Sequence[Run], stages: Sequence[StageTime]) -> Plot:
         axes.tick_params(axis="y", length=0)
         axes.set_ylim(top - 0.3, -1)
         axes.set_xlim(0, max(whole, 1e-3))
+        axes.set_xticks(_tick_marks(whole))
         axes.xaxis.set_major_formatter(lambda value, _: duration(value))
     said = "; ".join(
         f"{s.stage} {duration(s.wall)}, {len(s.lanes)} workers {s.busy:.0%} busy, {len(s.failures)} failures"
@@ -157,6 +160,12 @@ def chart(history: Sequence[Run], stages: Sequence[StageTime]) -> Plot:
     more = "".join(f"; {_LANES} of {len(s.lanes)} workers of {s.stage}" for s in cut)
     title = f"Workers of each stage over time (bars: at work; pale: idle or loading; crosses: failures{more})"
     return Plot(title, f"{title}: {said}", finish(out, "timeline"))
+
+
+def _tick_marks(whole: float) -> list[float]:
+    """Round times, from nothing to the end."""
+    step = next((step for step in _STEPS if whole / step < _TICKS), whole)
+    return [number * step for number in range(int(whole / step) + 1)]
 
 
 def _draw(
