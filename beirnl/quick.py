@@ -10,7 +10,7 @@ from beirnl import registry
 from beirnl.config.fields import LONGEST_NAME
 from beirnl.errors import ConfigError, nearest
 from beirnl.models import checkpoint
-from beirnl.models.cache import model_path
+from beirnl.retrieval.checkpoints import weights
 
 Kind = Literal["bm25", "dense", "rerank", "late"]
 
@@ -140,7 +140,7 @@ def use_of(text: str) -> Kind:
             f"unknown model {text!r}",
             remedy=nearest(text, names, "give a hub path ORG/NAME or a folder"),
         )
-    return checkpoint.use_of(model_path(registry.resolve_model(text, "encoder")))
+    return checkpoint.use_of(weights(registry.resolve_model(text, "encoder")))
 
 
 def _dataset(text: str, language: str | None, split: str | None) -> dict[str, Any]:

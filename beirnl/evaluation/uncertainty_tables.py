@@ -107,5 +107,5 @@ def _listed(uncertainty: Uncertainty) -> Iterator[dict[str, object]]:
     for measure, (dataset, language) in uncertainty.columns:
         pairs: list[Comparison] = uncertainty.pairs(measure, [(dataset, language)])
         for pair in pairs:
-            found = pair._asdict()
-            yield ShownPair(dataset=dataset, language=language, measure=measure, **found).model_dump()
+            found = ShownPair(dataset=dataset, language=language, measure=measure, **pair._asdict())
+            yield found.model_dump()

@@ -137,6 +137,8 @@ def test_mistakes_are_one_line(models, sets, settings, said):
 def test_a_model_that_is_not_here_and_cannot_be_fetched_is_said():
     with pytest.raises(PrerequisiteError, match="hf download org/absent"):
         quick.tables(["org/absent"], ["scifact"])
+    with pytest.raises(PrerequisiteError, match="did you mean 'intfloat/multilingual-e5-small'"):
+        quick.tables(["intfloat/multilingual-e5-smal"], ["scifact"])
 
 
 def test_the_tables_as_toml_say_the_same(tmp_path):
