@@ -114,7 +114,8 @@ def _carried_out(asked: dict[str, Any], save: Path | None) -> "Results":
 
 
 def _show(report: "Report", format: Shown) -> None:
-    from beirnl.evaluation import records, text
+    from beirnl.evaluation import records
+    from beirnl.evaluation.tables import text
 
     if format == "table":
         text.show(report, console())

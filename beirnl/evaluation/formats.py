@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from beirnl.evaluation import page, records, table_text, text
+from beirnl.evaluation import page, records
 from beirnl.evaluation.records import Record, Report
-from beirnl.evaluation.tables import Cell, Column, Table, score_tables
+from beirnl.evaluation.tables import Cell, Column, Table, score_tables, table_text, text
 
 _CONDITIONS = "Conditions"
 _COMPARISON = "Comparison"

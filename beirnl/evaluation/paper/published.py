@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from beirnl import registry
-from beirnl.evaluation.identity import original, written_system
 from beirnl.evaluation.measures import parse
+from beirnl.evaluation.paper.identity import original, written_system
 from beirnl.evaluation.records import Record
 from beirnl.evaluation.tables import Cell, Column, Table
 from beirnl.registry.layouts import Source, heading, stands_for
@@ -65,7 +65,7 @@ def comparison(
 
     Args:
         records: values to compare.
-        named: what each system is, see :func:`beirnl.evaluation.identity.systems`.
+        named: what each system is, see :func:`beirnl.evaluation.paper.identity.systems`.
         sources: to compare with; columns in this order.
         published: figures by the name of the source.
 
@@ -132,7 +132,7 @@ def reasons(record: Record, system: str, source: Source, figure: Figure) -> Iter
 
     Args:
         record: ours.
-        system: what its system is, see :func:`beirnl.evaluation.identity.systems`.
+        system: what its system is, see :func:`beirnl.evaluation.paper.identity.systems`.
         source: of the figure.
         figure: theirs.
     """
