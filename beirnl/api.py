@@ -65,7 +65,7 @@ class Results:
 
         from rich.console import Console
 
-        from beirnl.evaluation import text
+        from beirnl.evaluation.tables import text
 
         out = StringIO()
         text.show(self.report, Console(file=out, width=120))

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from beirnl.audit.labels import LABELS, Label
-from beirnl.evaluation import resampling
+from beirnl.evaluation.uncertainty import resampling
 
 LEVEL = 0.95  # of all intervals
 RESAMPLES = 10_000

@@ -166,7 +166,7 @@ def to_json(report: AuditReport) -> str:
 
 def to_markdown(report: AuditReport) -> str:
     """The report in (GitHub's) Markdown."""
-    from beirnl.evaluation import text
+    from beirnl.evaluation.tables import text
 
     notes = "\n".join(f"- {note}" for note in report.notes)
     return "\n\n".join([*(text.markdown_table(one) for one in tables(report)), notes]) + "\n"
@@ -176,7 +176,7 @@ def show(report: AuditReport, console: "Console") -> None:
     """Print the report on a terminal."""
     from rich.text import Text
 
-    from beirnl.evaluation import text
+    from beirnl.evaluation.tables import text
 
     for table in tables(report):
         text.show_table(table, console)

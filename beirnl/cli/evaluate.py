@@ -129,7 +129,8 @@ def _carried_out(
 
 
 def _show(report: "Report", format: Shown) -> None:
-    from beirnl.evaluation import records, text
+    from beirnl.evaluation import records
+    from beirnl.evaluation.tables import text
 
     if format == "table":
         text.show(report, console())

@@ -25,7 +25,7 @@ def quality(
     References come from `[[parallel]]` texts and from datasets with a `reference`. With several experiments
     the first is compared with each of the others, segment by segment.
     """
-    from beirnl.evaluation import text
+    from beirnl.evaluation.tables import text
     from beirnl.pipeline import Pipeline
     from beirnl.reporting.quality import quality_tables
 

@@ -157,7 +157,7 @@ def _state(status: "Status") -> str:
 
 def _write_reports(pipeline: "Pipeline") -> None:
     """Leave Markdown, JSON and HTML in the workspace, and show the table."""
-    from beirnl.evaluation import text
+    from beirnl.evaluation.tables import text
     from beirnl.reporting import gather
     from beirnl.reporting.writing import write
 

@@ -67,7 +67,8 @@ def report(
     `beirnl report EXP --export DIR --as mteb` writes results that the mteb library reads;
     `beirnl report EXP --with-results results/ORG__MODEL/REVISION/SciFact.json` adds MTEB's as a row.
     """
-    from beirnl.evaluation import paper, text
+    from beirnl.evaluation import paper
+    from beirnl.evaluation.tables import text
     from beirnl.pipeline import Pipeline
     from beirnl.reporting import exporting, gather, others
 
@@ -95,8 +96,9 @@ def report(
 
 def _rendered(found: "Report", format: Format, whole: "Pipeline | None") -> str:
     """A report in a format; ``whole`` is its experiment, unless it is one table of the paper."""
-    from beirnl.evaluation import page, uncertainty_tables
+    from beirnl.evaluation import page
     from beirnl.evaluation.formats import FORMATS
+    from beirnl.evaluation.tables import uncertainty_tables
     from beirnl.reporting import per_query
 
     if format == "json" and found.pairs and found.uncertainty:
@@ -108,8 +110,9 @@ def _rendered(found: "Report", format: Format, whole: "Pipeline | None") -> str:
 
 def _show_timeline(pipeline: "Pipeline", format: str, output: Path | None) -> None:
     """Print the timeline and leave its page in the workspace, or write it in one format."""
-    from beirnl.evaluation import page, text
+    from beirnl.evaluation import page
     from beirnl.evaluation.formats import FORMATS
+    from beirnl.evaluation.tables import text
     from beirnl.reporting.timeline import timeline
 
     found = timeline(pipeline)

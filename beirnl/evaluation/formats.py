@@ -5,11 +5,11 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from beirnl.evaluation import page, records, table_text, text
+from beirnl.evaluation import page, records
 from beirnl.evaluation.records import Record, Report
-from beirnl.evaluation.table_text import ShownTable
-from beirnl.evaluation.tables import Cell, Column, Table, score_tables
-from beirnl.evaluation.uncertainty_tables import ShownPair
+from beirnl.evaluation.tables import Cell, Column, Table, score_tables, table_text, text
+from beirnl.evaluation.tables.table_text import ShownTable
+from beirnl.evaluation.tables.uncertainty_tables import ShownPair
 
 JSON_SCHEMA = "https://json-schema.org/draft/2020-12/schema"
 _CONDITIONS = "Conditions"

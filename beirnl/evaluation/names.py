@@ -21,7 +21,7 @@ _FAMILIES: Mapping[str, tuple[str | None, str | None]] = {
     "Success": (None, "success"),
     "Rprec": ("Rprec", None),
 }
-#: Families that are counted here (True: a cutoff is needed); see :func:`beirnl.evaluation.providers.counted`.
+#: Counted by :func:`beirnl.evaluation.measures.providers.counted`; True: a cutoff is needed
 _COUNTED: Mapping[str, bool] = {"R_cap": True, "hole": True, "Judged": False}
 _ALIASES = {
     "NDCG": "nDCG",

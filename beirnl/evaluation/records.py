@@ -9,11 +9,11 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 if TYPE_CHECKING:
-    from beirnl.evaluation.back_translation import BackTranslation
-    from beirnl.evaluation.drawing import Plot
     from beirnl.evaluation.page import Part
-    from beirnl.evaluation.quality import Quality
+    from beirnl.evaluation.page.drawing import Plot
     from beirnl.evaluation.tables import Table
+    from beirnl.evaluation.translations.back_translation import BackTranslation
+    from beirnl.evaluation.translations.quality import Quality
     from beirnl.evaluation.uncertainty import Uncertainty
 
 Fraction = Annotated[float, Field(ge=0, le=1)]

@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beirnl.evaluation import resampling
-from beirnl.evaluation.uncertainty import Resampling
+from beirnl.evaluation.uncertainty import Resampling, resampling
 from beirnl.rag.marks import Marks, Setup, resampled
 
 _CONSTANT = 1e-12  # a range or a deviation of less is none

@@ -12,8 +12,7 @@ import numpy as np
 import polars as pl
 
 from beirnl.errors import DataError
-from beirnl.evaluation import resampling
-from beirnl.evaluation.uncertainty import Resampling
+from beirnl.evaluation.uncertainty import Resampling, resampling
 
 _KEY = ("llm", "system", "k")
 

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from beirnl.evaluation.page import Part
-from beirnl.evaluation.query_views import LIMIT, fitted, in_script
+from beirnl.evaluation.page.query_views import LIMIT, fitted, in_script
 from beirnl.rag.marks import Setup
 from beirnl.rag.result import Result
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from beirnl.evaluation.drawing import COLOURS, INK, Plot, figure, finish, short
-from beirnl.evaluation.scatter import Point, plot
+from beirnl.evaluation.page.drawing import COLOURS, INK, Plot, figure, finish, short
+from beirnl.evaluation.page.scatter import Point, plot
 from beirnl.rag.marks import Estimate, Setup
 from beirnl.rag.result import Result
 

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beirnl.evaluation import mcnemar, resampling
-from beirnl.evaluation.uncertainty import Resampling
+from beirnl.evaluation.uncertainty import Resampling, mcnemar, resampling
 from beirnl.rag.marks import Estimate, Marks, Setup, accuracies, by_document, resampled
 
 _EQUAL = 1e-9  # two values of a question that differ by less are a tie

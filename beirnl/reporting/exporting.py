@@ -20,8 +20,9 @@ import pyarrow as pa
 
 from beirnl import registry
 from beirnl.errors import DataError
-from beirnl.evaluation import exchange, measures, trec
+from beirnl.evaluation import measures
 from beirnl.evaluation.records import Conditions
+from beirnl.evaluation.runs import exchange, trec
 from beirnl.graph import Evaluation
 from beirnl.pipeline import Pipeline
 from beirnl.reporting.depths import depth

@@ -3,8 +3,8 @@
 from typing import Any
 
 from beirnl import registry
-from beirnl.evaluation.exchange import NO_REVISION
 from beirnl.evaluation.records import Conditions
+from beirnl.evaluation.runs.exchange import NO_REVISION
 
 _OURS = "beirnl"  # whose name stands before that of a system that is no model of the hub
 _TYPES = {"rerank": "cross-encoder", "late": "late-interaction"}

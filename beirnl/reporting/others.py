@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from beirnl import registry
 from beirnl.errors import DataError
-from beirnl.evaluation.exchange import Result, read_results
 from beirnl.evaluation.measures import mean_of_parts, parse
 from beirnl.evaluation.records import Conditions, Record, Report
+from beirnl.evaluation.runs.exchange import Result, read_results
 from beirnl.pipeline import Pipeline
 from beirnl.reporting.mteb import dataset_of
 
@@ -35,7 +35,7 @@ def with_results(report: Report, pipeline: Pipeline, files: Sequence[Path]) -> R
     Args:
         report: of the experiment; it says which measures are shown.
         pipeline: the experiment.
-        files: JSON files, see :mod:`beirnl.evaluation.exchange`.
+        files: JSON files, see :mod:`beirnl.evaluation.runs.exchange`.
 
     Raises:
         DataError: a file that cannot be read; two files with one figure.

@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import numpy as np
 import polars as pl
 
-from beirnl.evaluation.plots import main_name
-from beirnl.evaluation.query_views import Document, QueryView, View
+from beirnl.evaluation.page.plots import main_name
+from beirnl.evaluation.page.query_views import Document, QueryView, View
 from beirnl.graph import Evaluation, Node
 from beirnl.pipeline import Pipeline
 from beirnl.store.cache import pinned

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from beirnl.errors import PrerequisiteError
-from beirnl.evaluation import quality
-from beirnl.evaluation.quality import Change, Comparison, of_rows
 from beirnl.evaluation.tables import Cell, Column, Table
+from beirnl.evaluation.translations import quality
+from beirnl.evaluation.translations.quality import Change, Comparison, of_rows
 from beirnl.graph import Node, Translation
 from beirnl.pipeline import Pipeline
 from beirnl.stages.translate import passages

@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from beirnl.evaluation.query_views import LIMIT
+from beirnl.evaluation.page.query_views import LIMIT
 from beirnl.evaluation.records import Report
 from beirnl.evaluation.uncertainty import Resampling
 from beirnl.graph import Answering, Node

@@ -6,9 +6,9 @@ from typing import Any
 
 import polars as pl
 
-from beirnl.evaluation.comparing import cut
 from beirnl.evaluation.measures import evaluate, mean_of_parts, summarise
 from beirnl.evaluation.records import Conditions, Record, RunFile
+from beirnl.evaluation.runs.comparing import cut
 from beirnl.graph import Evaluation, Node
 from beirnl.pipeline import Pipeline
 from beirnl.reporting import depths

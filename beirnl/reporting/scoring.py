@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from beirnl.datasets import beir, importing
 from beirnl.evaluation import measures, runs
-from beirnl.evaluation.comparing import cut_to_shortest
 from beirnl.evaluation.records import Conditions, Record, Report
+from beirnl.evaluation.runs.comparing import cut_to_shortest
 from beirnl.evaluation.uncertainty import Uncertainty, stated
 from beirnl.stages.runs import matched
 from beirnl.store.keys import digest, file_sha256

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from beirnl import registry
-from beirnl.evaluation.identity import original
+from beirnl.evaluation.paper.identity import original
 from beirnl.evaluation.records import DatasetSize, Speed
 from beirnl.graph import Evaluation, Node
 from beirnl.pipeline import Pipeline

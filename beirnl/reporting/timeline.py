@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from beirnl.errors import DataError
-from beirnl.evaluation.drawing import COLOURS, INK, Plot, figure, finish
+from beirnl.evaluation.page.drawing import COLOURS, INK, Plot, figure, finish
 from beirnl.evaluation.records import Report
 from beirnl.evaluation.tables import Cell, Column, Table
 from beirnl.history import Interval, Run, StageTime, merged, runs, stage_times

@@ -6,15 +6,15 @@ from typing import Any
 
 import polars as pl
 
-from beirnl.evaluation.back_translation import (
+from beirnl.evaluation.records import Example, Translations
+from beirnl.evaluation.translations.back_translation import (
     BACK_TRANSLATED,
     ORIGINAL,
     VERSIONS,
     BackTranslation,
     compare,
 )
-from beirnl.evaluation.quality import Quality, of_rows
-from beirnl.evaluation.records import Example, Translations
+from beirnl.evaluation.translations.quality import Quality, of_rows
 from beirnl.graph import Node, Translation, back_version
 from beirnl.pipeline import Pipeline
 from beirnl.store.artifacts import Artifact

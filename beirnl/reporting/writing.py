@@ -1,7 +1,8 @@
 """The report of an experiment as files in its workspace."""
 
-from beirnl.evaluation import formats, page, text
+from beirnl.evaluation import formats, page
 from beirnl.evaluation.records import Report
+from beirnl.evaluation.tables import text
 from beirnl.pipeline import Pipeline
 from beirnl.reporting import per_query
 from beirnl.store.files import disk_errors

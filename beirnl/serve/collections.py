@@ -6,7 +6,7 @@ from functools import cached_property
 import polars as pl
 
 from beirnl.errors import ConfigError, StoreError
-from beirnl.evaluation.plots import main_name
+from beirnl.evaluation.page.plots import main_name
 from beirnl.graph import Evaluation, Node, Translation
 from beirnl.pipeline import Pipeline
 from beirnl.reporting.scores import scores

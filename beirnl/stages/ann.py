@@ -172,7 +172,7 @@ def recalls_of(artifact: Artifact) -> pl.DataFrame:
 
 def recall_of(frame: pl.DataFrame) -> Recall | None:
     """The mean over queries of a column ``recall``, with its interval; None for no queries."""
-    from beirnl.evaluation.resampling import interval, resampled_sums
+    from beirnl.evaluation.uncertainty.resampling import interval, resampled_sums
 
     if not frame.height:
         return None

@@ -17,7 +17,7 @@ class EvaluateSpec(Spec):
 def evaluate(unit: Unit) -> None:
     """Two parts: per-query values, and the run as a compressed TREC file."""
     from beirnl.evaluation.measures import evaluate as measure
-    from beirnl.evaluation.trec import write_run
+    from beirnl.evaluation.runs.trec import write_run
 
     spec = unit.task.spec
     assert isinstance(spec, EvaluateSpec)

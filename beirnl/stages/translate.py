@@ -283,7 +283,7 @@ def passages(rows: Artifact) -> dict[str, str]:
 
 def compare(unit: Unit) -> None:
     """chrF and BLEU of a translation against a reference, segment by segment, by identifier."""
-    from beirnl.evaluation.quality import score, to_rows
+    from beirnl.evaluation.translations.quality import score, to_rows
 
     spec = unit.task.spec
     assert isinstance(spec, QualitySpec)

@@ -8,7 +8,7 @@ from sklearn.metrics import ndcg_score
 from support import shared
 
 from beirnl.evaluation.measures import evaluate
-from beirnl.evaluation.trec import read_run
+from beirnl.evaluation.runs.trec import read_run
 
 RUNS = ["scifact", "trec"]
 

@@ -5,7 +5,7 @@ import pytest
 from support import shared
 
 from beirnl.evaluation.measures import evaluate, parse, summarise
-from beirnl.evaluation.trec import read_run
+from beirnl.evaluation.runs.trec import read_run
 
 CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 NAMES = ["AP", "nDCG", "RR", "Rprec", *(f"{m}@{k}" for m in ("nDCG", "R", "P", "AP") for k in CUTOFFS)]

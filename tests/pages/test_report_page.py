@@ -6,7 +6,7 @@ import pytest
 from browser import browser
 
 from beirnl.evaluation.page import render, write_page
-from beirnl.evaluation.query_views import Document, QueryView, View
+from beirnl.evaluation.page.query_views import Document, QueryView, View
 from beirnl.evaluation.records import (
     Conditions,
     Example,

@@ -217,7 +217,7 @@ def test_16_ids_with_odd_characters_never_shift_a_column(tmp_path):
         lines = file.read().splitlines()
     assert len(lines) == len(names) and all(len(line.split()) == 6 for line in lines)
     assert len(pytrec_eval.parse_run(lines)["q"]) == len(names)
-    from beirnl.evaluation.trec import read_run
+    from beirnl.evaluation.runs.trec import read_run
 
     assert set(read_run(Path(found.runs[0].path))["doc_id"].to_pylist()) == set(names)
 

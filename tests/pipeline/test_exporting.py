@@ -9,7 +9,9 @@ from beir_folder import doc, query, write_beir
 from running import BM25, beirnl, dataset, experiment, run, system
 
 from beirnl.errors import DataError
-from beirnl.evaluation import exchange, runs, text
+from beirnl.evaluation import runs
+from beirnl.evaluation.runs import exchange
+from beirnl.evaluation.tables import text
 from beirnl.reporting import exporting, gather, mteb, others
 
 WORDS = tiny_models.WORDS[7:]  # from "water" on

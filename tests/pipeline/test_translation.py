@@ -24,7 +24,7 @@ from translating import (
 )
 
 from beirnl.config import load_experiment
-from beirnl.evaluation import text
+from beirnl.evaluation.tables import text
 from beirnl.llm.local import estimate_tokens
 from beirnl.llm.mock import translate
 from beirnl.pipeline import Pipeline

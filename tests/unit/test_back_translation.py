@@ -8,7 +8,7 @@ import pytest
 
 from beirnl import registry
 from beirnl.errors import DataError
-from beirnl.evaluation.back_translation import compare, tables, to_json
+from beirnl.evaluation.translations.back_translation import compare, tables, to_json
 
 SETS = {"nfcorpus": 323, "scifact": 300}
 COLUMNS = ("dataset", "version", "system", "query_id", "measure", "value")

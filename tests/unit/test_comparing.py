@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from beirnl.evaluation.comparing import cut, cut_to_shortest
+from beirnl.evaluation.runs.comparing import cut, cut_to_shortest
 
 
 def run_of(**hits):

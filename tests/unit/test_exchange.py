@@ -5,7 +5,7 @@ import json
 import pytest
 
 from beirnl.errors import DataError
-from beirnl.evaluation import exchange
+from beirnl.evaluation.runs import exchange
 
 VALUES = {"nDCG@10": 0.645081234, "AP@10": 0.6, "R@100": 0.925, "P@1": 0.5, "RR@10": 0.61, "nDCG": 0.7}
 

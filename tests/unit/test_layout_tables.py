@@ -11,14 +11,14 @@ import pytest
 
 from beirnl import registry
 from beirnl.errors import ConfigError, PrerequisiteError
-from beirnl.evaluation import formats, identity
-from beirnl.evaluation.back_translation import BackTranslation, compare
-from beirnl.evaluation.fact_tables import dataset_table, model_table
+from beirnl.evaluation import formats
 from beirnl.evaluation.formats import FORMATS
-from beirnl.evaluation.layout_tables import chosen, score_table
-from beirnl.evaluation.paper import compared, tabled
-from beirnl.evaluation.published import Figure, comparison, figures, reasons
+from beirnl.evaluation.paper import compared, identity, tabled
+from beirnl.evaluation.paper.fact_tables import dataset_table, model_table
+from beirnl.evaluation.paper.layout_tables import chosen, score_table
+from beirnl.evaluation.paper.published import Figure, comparison, figures, reasons
 from beirnl.evaluation.records import Conditions, DatasetSize, Record, Report
+from beirnl.evaluation.translations.back_translation import BackTranslation, compare
 from beirnl.registry.layouts import heading, layout, layouts, source, stands_for
 
 BM25 = {"search": "bm25", "profile": "elasticsearch", "self_matches": "removed"}

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from beirnl.evaluation import mcnemar
+from beirnl.evaluation.uncertainty import mcnemar
 
 
 def test_p_values_are_those_of_the_binomial_test():

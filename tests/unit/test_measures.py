@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from beirnl import schema
 from beirnl.errors import ConfigError, DataError, PrerequisiteError
-from beirnl.evaluation import providers
 from beirnl.evaluation.measures import (
     evaluate,
     mean_of_parts,
     parse,
+    providers,
     qrels_stats,
     summarise,
     without_relevant,

@@ -6,7 +6,7 @@ import sacrebleu
 from support import shared
 
 from beirnl.errors import DataError
-from beirnl.evaluation.quality import compare, score, table
+from beirnl.evaluation.translations.quality import compare, score, table
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from beir_folder import doc
 from running import dataset, experiment, run, system
 from translating import write_set
 
-from beirnl.evaluation.query_views import Document, QueryView, View, embedded
+from beirnl.evaluation.page.query_views import Document, QueryView, View, embedded
 from beirnl.reporting import gather, per_query, sizes
 
 

@@ -9,9 +9,9 @@ from rag_replies import build, question_frame, reply_frame, simulated
 from scipy.stats import binomtest
 
 from beirnl.errors import DataError
-from beirnl.evaluation.mcnemar import power
-from beirnl.evaluation.resampling import holm
 from beirnl.evaluation.uncertainty import Resampling
+from beirnl.evaluation.uncertainty.mcnemar import power
+from beirnl.evaluation.uncertainty.resampling import holm
 from beirnl.rag.marks import Setup, accuracies, answerable, marks
 from beirnl.rag.selection import best_k, choose, compare, confirm, halves
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from beirnl.errors import DataError
 from beirnl.evaluation import records as contract
 from beirnl.evaluation.formats import FORMATS, json_schema
-from beirnl.evaluation.plots import main_measure, plots
+from beirnl.evaluation.page.plots import main_measure, plots
 from beirnl.evaluation.records import (
     Conditions,
     Example,
@@ -24,7 +24,7 @@ from beirnl.evaluation.records import (
     to_json,
 )
 from beirnl.evaluation.tables import condition_tables, score_tables, tables
-from beirnl.evaluation.text import show, to_markdown
+from beirnl.evaluation.tables.text import show, to_markdown
 
 SCHEMA = Path(contract.__file__).with_name("report.schema.json")
 

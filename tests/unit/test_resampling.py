@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from beirnl.evaluation import resampling
-from beirnl.evaluation.resampling import flipped_means, holm, interval, p_value, resampled_sums
+from beirnl.evaluation.uncertainty import resampling
+from beirnl.evaluation.uncertainty.resampling import flipped_means, holm, interval, p_value, resampled_sums
 
 
 def test_resamples_have_as_many_rows_as_there_are():

@@ -5,8 +5,8 @@ from itertools import pairwise
 import pytest
 
 from beirnl import registry
+from beirnl.evaluation.page.scatter import plots, spread
 from beirnl.evaluation.records import Conditions, Record, Report, Speed
-from beirnl.evaluation.scatter import plots, spread
 
 
 def record(system, value, dataset="a", model=None, language="nl"):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from beirnl import schema
 from beirnl.errors import DataError
-from beirnl.evaluation.trec import escape, read_run, unescape, write_qrels, write_run
+from beirnl.evaluation.runs.trec import escape, read_run, unescape, write_qrels, write_run
 
 ids = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12) | st.text(
     " \t\n\r%0123456789ABCDEFabcdef,\"'#\u00a0\u3000é", min_size=1, max_size=12

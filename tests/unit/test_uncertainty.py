@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 from beirnl.evaluation.records import Conditions, Record
-from beirnl.evaluation.resampling import holm
 from beirnl.evaluation.uncertainty import Resampling, Uncertainty, stated
+from beirnl.evaluation.uncertainty.resampling import holm
 
 HERE = ("scifact", "nl")
 

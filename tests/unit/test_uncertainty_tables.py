@@ -11,9 +11,9 @@ import pytest
 from beirnl.evaluation.formats import json_schema
 from beirnl.evaluation.records import Conditions, Record, Report
 from beirnl.evaluation.tables import score_tables, tables
-from beirnl.evaluation.text import to_markdown
+from beirnl.evaluation.tables.text import to_markdown
+from beirnl.evaluation.tables.uncertainty_tables import pairs_json
 from beirnl.evaluation.uncertainty import Resampling, Uncertainty, stated
-from beirnl.evaluation.uncertainty_tables import pairs_json
 
 
 @pytest.fixture(scope="module")

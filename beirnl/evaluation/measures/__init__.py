@@ -14,7 +14,7 @@ import polars as pl
 import pyarrow as pa
 
 from beirnl.errors import DataError
-from beirnl.evaluation import providers
+from beirnl.evaluation.measures import providers
 from beirnl.evaluation.names import Measure, parse
 
 __all__ = [

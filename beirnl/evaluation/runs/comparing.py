@@ -10,7 +10,7 @@ from typing import NamedTuple
 import polars as pl
 import pyarrow as pa
 
-from beirnl.evaluation.providers import ranked
+from beirnl.evaluation.measures.providers import ranked
 from beirnl.evaluation.runs import depth
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from beirnl.errors import DataError
-from beirnl.evaluation.resampling import Interval, interval, p_value, resampled_sums
 from beirnl.evaluation.tables import Cell, Column, Table
+from beirnl.evaluation.uncertainty.resampling import Interval, interval, p_value, resampled_sums
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric

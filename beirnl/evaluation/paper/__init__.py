@@ -5,13 +5,13 @@ from dataclasses import replace
 
 from beirnl import registry
 from beirnl.errors import PrerequisiteError
-from beirnl.evaluation import back_translation
-from beirnl.evaluation.fact_tables import dataset_table, model_table
-from beirnl.evaluation.identity import original, systems
-from beirnl.evaluation.layout_tables import chosen, score_table
-from beirnl.evaluation.published import Figure, Key, comparison, figures
+from beirnl.evaluation.paper.fact_tables import dataset_table, model_table
+from beirnl.evaluation.paper.identity import original, systems
+from beirnl.evaluation.paper.layout_tables import chosen, score_table
+from beirnl.evaluation.paper.published import Figure, Key, comparison, figures
 from beirnl.evaluation.records import Report
 from beirnl.evaluation.tables import Table, condition_tables
+from beirnl.evaluation.translations import back_translation
 from beirnl.registry.layouts import Layout, Source, heading, layout, source
 
 _REMEDIES = {

@@ -7,9 +7,9 @@ from importlib.resources import files
 from itertools import groupby
 from typing import NamedTuple
 
-from beirnl.evaluation import query_views
-from beirnl.evaluation.plots import plots
-from beirnl.evaluation.query_views import View
+from beirnl.evaluation.page import query_views
+from beirnl.evaluation.page.plots import plots
+from beirnl.evaluation.page.query_views import View
 from beirnl.evaluation.records import Report
 from beirnl.evaluation.tables import Table, tables
 from beirnl.store.files import write_atomically

@@ -14,9 +14,9 @@ import polars as pl
 
 from beirnl import registry
 from beirnl.errors import DataError
-from beirnl.evaluation import resampling
-from beirnl.evaluation.resampling import Interval
 from beirnl.evaluation.tables import Cell, Column, Table
+from beirnl.evaluation.uncertainty import resampling
+from beirnl.evaluation.uncertainty.resampling import Interval
 
 ORIGINAL, BACK_TRANSLATED = "original", "back-translated"
 VERSIONS = (ORIGINAL, BACK_TRANSLATED)

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from io import StringIO
 from typing import TYPE_CHECKING, NamedTuple
 
-from beirnl.evaluation import scatter
-from beirnl.evaluation.drawing import COLOURS, INK, Plot, figure, finish, legend, legend_height, short
+from beirnl.evaluation.page import scatter
+from beirnl.evaluation.page.drawing import COLOURS, INK, Plot, figure, finish, legend, legend_height, short
 from beirnl.evaluation.records import Record, Report
 
 if TYPE_CHECKING:

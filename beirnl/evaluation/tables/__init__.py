@@ -1,4 +1,4 @@
-"""Tables of a report as plain values, which :mod:`.text` prints and :mod:`.page` lays out."""
+"""Tables of a report as plain values, which modules here print and :mod:`beirnl.evaluation.page` lays out."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
@@ -259,7 +259,8 @@ def _values(records: Iterable[Record], name: str) -> list[str]:
 
 def _more(report: Report) -> list[Table]:
     """What has a module of its own: how translations went, uncertainty, quality, back-translation."""
-    from beirnl.evaluation import back_translation, quality, translation_tables, uncertainty_tables
+    from beirnl.evaluation.tables import uncertainty_tables
+    from beirnl.evaluation.translations import back_translation, quality, translation_tables
 
     made = [*translation_tables.tables(report), *uncertainty_tables.tables(report)]
     made += [quality.table(report.quality)] if report.quality else []

@@ -18,7 +18,7 @@ _TEXT_LIMIT = 160  # characters of a cell on a terminal
 
 
 def to_markdown(report: Report) -> str:
-    """The report in (GitHub's) Markdown: warnings, notes and every table of :func:`.tables.tables`."""
+    """The report in (GitHub's) Markdown: warnings, notes and every table."""
     parts = [f"# {_escape(report.name)}"]
     for heading, lines in (("Warnings", report.warnings), ("Notes", report.notes)):
         if lines:

@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from beirnl.errors import PrerequisiteError
-from beirnl.evaluation.identity import original, systems, trained_on
-from beirnl.evaluation.published import Figure, Key
+from beirnl.evaluation.paper.identity import original, systems, trained_on
+from beirnl.evaluation.paper.published import Figure, Key
 from beirnl.evaluation.records import Record
 from beirnl.evaluation.tables import DAGGER, NOT_BELOW, NOT_BELOW_TEXT, Cell, Column, Table
 from beirnl.registry.layouts import Layout, Row, Source, heading

@@ -4,7 +4,7 @@
 |---|---|
 | `*.json` | ``{query_id: {doc_id: score}}``, as BEIR's and ranx's |
 | `*.parquet` | columns ``query_id``, ``doc_id``, ``score`` (or ranx's ``q_id``) |
-| any other | TREC's six columns, see :mod:`beirnl.evaluation.trec` |
+| any other | TREC's six columns, see :mod:`beirnl.evaluation.runs.trec` |
 
 The first and the last may be compressed (`.gz`).
 """
@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from beirnl import schema
 from beirnl.errors import DataError
-from beirnl.evaluation import trec
+from beirnl.evaluation.runs import trec
 
 _COLUMNS = {"q_id": "query_id", "qid": "query_id", "docid": "doc_id", "docno": "doc_id"}
 _SCHEMA = {"query_id": pl.String, "doc_id": pl.String, "score": pl.Float64}

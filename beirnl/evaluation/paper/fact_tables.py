@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from beirnl import registry
-from beirnl.evaluation.identity import model_name, original
+from beirnl.evaluation.paper.identity import model_name, original
 from beirnl.evaluation.records import DatasetSize, Record
 from beirnl.evaluation.tables import Cell, Column, Table
 from beirnl.registry import ModelEntry

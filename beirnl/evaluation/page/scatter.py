@@ -6,7 +6,7 @@ from statistics import harmonic_mean
 from typing import TYPE_CHECKING, NamedTuple
 
 from beirnl import registry
-from beirnl.evaluation.drawing import COLOURS, INK, Plot, figure, finish, legend, legend_height, short
+from beirnl.evaluation.page.drawing import COLOURS, INK, Plot, figure, finish, legend, legend_height, short
 from beirnl.evaluation.records import Record, Report
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from beirnl.evaluation import resampling
 from beirnl.evaluation.records import Record
+from beirnl.evaluation.uncertainty import resampling
 
 #: A dataset in a language.
 Place = tuple[str, str]

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from beirnl import registry
-from beirnl.evaluation.identity import original, written_system
 from beirnl.evaluation.measures import parse
+from beirnl.evaluation.paper.identity import original, written_system
 from beirnl.evaluation.records import DatasetSize, Record
 from beirnl.evaluation.tables import Cell, Column, Table
 from beirnl.registry import Counts
@@ -67,7 +67,7 @@ def comparison(
 
     Args:
         records: values to compare.
-        named: what each system is, see :func:`beirnl.evaluation.identity.systems`.
+        named: what each system is, see :func:`beirnl.evaluation.paper.identity.systems`.
         sources: to compare with; columns in this order.
         published: figures by the name of the source.
         sizes: of the datasets, where they are known: a value on another set is of another set.
@@ -148,7 +148,7 @@ def reasons(record: Record, system: str, source: Source, figure: Figure) -> Iter
 
     Args:
         record: ours.
-        system: what its system is, see :func:`beirnl.evaluation.identity.systems`.
+        system: what its system is, see :func:`beirnl.evaluation.paper.identity.systems`.
         source: of the figure.
         figure: theirs.
     """
