@@ -56,9 +56,10 @@ def test_a_worker_and_a_node_are_lost_and_a_node_joins(cluster, tmp_path, expect
     path = write(tmp_path / "set")
     driver = drive(path, local.address)
     wait_for(lambda: len(receipts(path)) >= 2, driver)
-    local.kill_worker("MapWorker", number=1)
+    _, one, other = local.alive
+    local.kill_worker("MapWorker", number=one)
     wait_for(lambda: len(receipts(path)) >= 4, driver)
-    local.kill_node(2)
+    local.kill_node(other)
     wait_for(lambda: len(receipts(path)) >= 6, driver)
     new = local.add_node()
     wait_for(lambda: local.workers(new, "MapWorker") or len(receipts(path)) >= 14, driver)
@@ -71,8 +72,8 @@ def test_a_run_ends_on_the_nodes_that_are_left(cluster, tmp_path, expected):
     path = write(tmp_path / "set")
     driver = drive(path, local.address)
     wait_for(lambda: len(receipts(path)) >= 2, driver)
-    local.kill_node(2)
-    local.kill_node(1)
+    for number in local.alive[1:]:
+        local.kill_node(number)
     finish(driver)
     assert contents(path) == expected
 
