@@ -32,6 +32,12 @@ def where():
 
 print("FOUND " + json.dumps(ray.get([where.remote() for _ in range(8)])))
 """
+#: What makes an interpreter one that the project is not installed into, even if it is.
+BARE = f"""
+import sys
+sys.path[:] = [path for path in sys.path if path != {str(ROOT)!r}]
+sys.meta_path[:] = [finder for finder in sys.meta_path if "editable" not in repr(finder).lower()]
+"""
 FILES = "import os; print('FILES', *sorted(os.path.join(d, f) for d, _, fs in os.walk('.') for f in fs))"
 
 
@@ -40,7 +46,9 @@ class Machines:
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))  # short: it is part of socket names
-        self.environment = {k: v for k, v in os.environ.items() if k not in ("RAY_TMPDIR", "PYTHONPATH")}
+        (self.folder / "sitecustomize.py").write_text(BARE)
+        self.environment = {k: v for k, v in os.environ.items() if k != "RAY_TMPDIR"}
+        self.environment["PYTHONPATH"] = str(self.folder)
         self.started: list[subprocess.Popen] = []
         self.gcs, self.dashboard, self.client = free_ports(3)
         self.jobs = f"http://127.0.0.1:{self.dashboard}"
@@ -63,6 +71,7 @@ class Machines:
             [*command, *ports, f"--temp-dir={self.folder}", *options],
             stdout=log,
             stderr=subprocess.STDOUT,
+            cwd=self.folder,
             env=self.environment,
             start_new_session=True,
         )
