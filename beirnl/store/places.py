@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from beirnl.store.remote_errors import remote_errors
+from beirnl.store.remote_errors import again_if_cut, remote_errors
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileInfo, FileSystem
@@ -87,7 +87,11 @@ class RemotePath:
 
     def read_bytes(self) -> bytes:
         """The object; FileNotFoundError where there is none."""
-        with remote_errors(self), self._files.open_input_file(self.key) as stream:
+        with remote_errors(self):
+            return again_if_cut(self._read)
+
+    def _read(self) -> bytes:
+        with self._files.open_input_file(self.key) as stream:
             return bytes(stream.read())
 
     def read_text(self, encoding: str = "utf-8") -> str:

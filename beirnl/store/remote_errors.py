@@ -4,11 +4,12 @@ pyarrow tells it in words only: the name that the AWS SDK has for the error, or 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from beirnl.errors import StoreError
 
+_READS = 4  # of an object whose answer breaks off
 _AGAIN = "run the same command again; finished units are kept"
 _CREDENTIALS = (
     "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (AWS_PROFILE; GOOGLE_APPLICATION_CREDENTIALS) to "
@@ -61,6 +62,18 @@ def meaning(error: Exception) -> tuple[str, str]:
         if pattern.search(text):
             return what, remedy
     return f"the store reports: {text}", "see the traceback with --debug"
+
+
+def again_if_cut(read: Callable[[], bytes]) -> bytes:
+    """What is read; again, a few times, where an answer breaks off in its middle, which the AWS SDK does not
+    retry."""
+    for _ in range(_READS - 1):
+        try:
+            return read()
+        except OSError as error:
+            if error.errno or "response stream" not in str(error):
+                raise
+    return read()
 
 
 @contextmanager

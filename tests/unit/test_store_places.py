@@ -21,6 +21,7 @@ from beirnl.store.attempts import attempts_in_run, killed_units
 from beirnl.store.cache import cache, pinned
 from beirnl.store.journal import Entry, Journal, Totals, totals
 from beirnl.store.places import RemotePath, names, place_of
+from beirnl.store.remote_errors import again_if_cut
 from beirnl.store.workspace import Workspace
 from beirnl.store.writing import PartWriter
 
@@ -159,7 +160,7 @@ def test_a_unit_takes_few_requests(remote, bucket):
     before = len(bucket.requests())
     for number in range(4):
         inputs = {"rows": remote / "a"}
-        task = Task("copy", "l", Spec(), remote / "b", inputs, number, "run", remote, Runtime())
+        task = Task("copy", "l", Spec(), remote / "b", inputs, number, "run", remote, Runtime(), alone=True)
         assert execute(stage, task).rows_out == 3
     manifest_of_inputs = 2
     assert len(bucket.requests()) - before == manifest_of_inputs + 4 * 7
@@ -409,3 +410,23 @@ def test_an_address_stays_what_it_is(text):
     assert (place / "c.json").name == "c.json" and (place / "c").parent == place
     with pytest.raises(TypeError):
         open(place)  # noqa: PTH123, SIM115
+
+
+def test_an_answer_that_breaks_off_is_asked_for_again_and_nothing_else():
+    cut = OSError("AWS Error INTERNAL_FAILURE during GetObject operation: Failed to flush response stream")
+    failures = [cut, cut]
+
+    def read():
+        if failures:
+            raise failures.pop()
+        return b"whole"
+
+    assert again_if_cut(read) == b"whole" and not failures
+    for error in (FileNotFoundError(2, "gone"), OSError("AWS Error ACCESS_DENIED")):
+        failures[:] = [cut, error]
+        with pytest.raises(type(error)):
+            again_if_cut(read)
+        assert failures == [cut]
+    failures[:] = [cut] * 9
+    with pytest.raises(OSError, match="response stream"):
+        again_if_cut(read)
