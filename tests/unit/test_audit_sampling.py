@@ -147,7 +147,7 @@ def _translation(found, *, state="done", back=False, stage="import-corpus"):
 def _pipeline(*made):
     graph = Graph(translations=[translation for translation, _ in made])
     pipeline = Pipeline(SimpleNamespace(name="test", file="e.toml"), None, graph)
-    pipeline.plan = lambda: [status for _, status in made]
+    pipeline.states.of = lambda nodes: [status for _, status in made]
     return pipeline
 
 
