@@ -89,7 +89,7 @@ def test_units_in_flight_with_one_that_kills_its_worker_are_done(tmp_path):
     with FaultServer(answer=in_dutch) as server:
         api = f'[translation.server]\nbase_url = "{server.url}/v1"\napi_key_env = ""\nin_flight = 8\n'
         text = dataset(ROOT / "beirnl" / "sample", "sample", shard_documents=4)
-        text += '[translation]\nto = "nl"\nengine = "openai"\nmodel = "m"\n'
+        text += '[translation]\nto = "nl"\nengine = "openai"\nmodel = "mock"\n'
         path = experiment(tmp_path, text + "price = { input = 0, output = 0 }\nrepair = []\n" + api)
         beirnl("run", path, "--only", "import-corpus")
         done = beirnl("run", path, "--only", "translate", "--workers", "2", check=2, **DEATH)
