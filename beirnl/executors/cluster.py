@@ -14,6 +14,7 @@ import os
 import pickle
 import signal
 import threading
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -262,6 +263,7 @@ def _set_context() -> None:
     context.autoscaling_config.actor_pool_util_upscaling_threshold = 1.0
     context.autoscaling_config.actor_pool_util_downscaling_threshold = -1.0
     logging.getLogger("ray.data").setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", message=".*ray_remote_args")  # max_concurrency, until Ray 2.64
 
 
 def _check_address(address: str) -> None:
