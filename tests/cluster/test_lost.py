@@ -67,6 +67,7 @@ def test_a_worker_and_a_node_are_lost_and_a_node_joins(cluster, tmp_path, expect
     assert contents(path) == expected
 
 
+@pytest.mark.slow
 def test_a_run_ends_on_the_nodes_that_are_left(cluster, tmp_path, expected):
     local = cluster(nodes=3, cpus=1)
     path = write(tmp_path / "set")
@@ -92,6 +93,7 @@ def test_a_job_whose_driver_was_killed_goes_on_when_it_is_submitted_again(cluste
     assert before and all(after[file] == receipt for file, receipt in before.items()), "nothing is repeated"
 
 
+@pytest.mark.slow
 def test_a_second_driver_is_refused_with_the_name_of_the_first(cluster, tmp_path, expected):
     local = cluster(nodes=3, cpus=1)
     path = write(tmp_path / "set")
