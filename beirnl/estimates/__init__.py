@@ -5,7 +5,8 @@
     receipts of finished units --rates--> what a piece of it has taken, which tells more than a probe
     rates x sizes, by the stage's law --forecast--> rows --refusal--> what cannot fit
 
-Translations, whose money counts, have an estimate of their own: :mod:`beirnl.estimates.translations`.
+What LLMs are asked, whose money counts, has estimates of its own: :mod:`beirnl.estimates.translations`, and
+of questions and answers :mod:`beirnl.estimates.answers`.
 
 A probe runs each distinct piece of work once, for a few seconds, in a process of its own.
 """

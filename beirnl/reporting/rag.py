@@ -83,7 +83,7 @@ class _Gathered:
         asked = replies.filter(~pl.col("question_id").is_in(easy))
         result = self._result(kept, asked)
         made = result_page.report(self._pipeline.experiment.name, result, mark)
-        notes = [*made.notes, *self._savings(), *self._refusals()]
+        notes = [*made.notes, *self._conditions(), *self._savings(), *self._refusals()]
         if easy:
             notes += _removed(self._result(questions, replies), len(easy))
         return _Found(replace(made, notes=notes), result, kept, asked)
@@ -165,6 +165,19 @@ class _Gathered:
             pl.col("id").str.replace(r"#\d+$", "").alias("doc_id"),
             "text",
         )
+
+    def _conditions(self) -> Iterator[str]:
+        """What k and an answer are, where they are not what they usually are."""
+        rag = self._pipeline.experiment.rag
+        assert rag is not None
+        if rag.passages.budget:
+            yield f"k stands for k x {rag.passages.budget:,} tokens of the answering LLM, in whole passages."
+        for one in rag.answers:
+            if one.open:
+                yield (
+                    f"{one.called} answered without seeing the options, and then linked its answer to one; "
+                    "what says none of them is invalid."
+                )
 
     def _savings(self) -> Iterator[str]:
         for llm in self._llms:

@@ -6,7 +6,17 @@ import signal
 from collections import Counter
 
 import pytest
-from rag_experiments import ANSWERS, ASKED, BM25, answered_keys, found, rag, replies, write_documents
+from rag_experiments import (
+    ANSWERS,
+    ASKED,
+    BM25,
+    answered_keys,
+    corpus,
+    found,
+    rag,
+    replies,
+    write_documents,
+)
 from running import beirnl, experiment, run, system
 from running import report as reported
 from support import ROOT
@@ -142,6 +152,10 @@ def test_what_the_file_names_must_be_there_and_apart(tmp_path, documents):
         "the workspace lies within the documents": rag(tmp_path) + BM25,
         "q.csv: is not there": rag(documents, questions='file = "q.csv"') + BM25,
         "unknown prompt 'anser'": rag(documents, '[[rag.answers]]\nengine = "mock"\nprompt = "anser"') + BM25,
+        "the corpora 'a' and 'b' have the same documents and questions": rag(
+            None, more=corpus("a", documents) + corpus("b", documents)
+        )
+        + BM25,
         "set model under [[rag.answers]]": rag(documents, '[[rag.answers]]\nengine = "openai"') + BM25,
     }
     for expected, text in wrong.items():

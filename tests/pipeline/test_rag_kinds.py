@@ -157,6 +157,7 @@ def test_a_late_system_and_an_api_within_a_budget_of_tokens(tmp_path, documents,
             assert sum(sizes[: len(names)]) <= reply["k"] * budget
             assert len(names) == len(best) or sum(sizes[: len(names) + 1]) > reply["k"] * budget
             filled.add((searched.system.name, len(names)))
+    assert any("k stands for k x 45 tokens" in line for line in gather(pipeline).notes)
     assert {name for name, _ in filled} == {"BM25", "late", "api"} and len(filled) > 3
 
 
@@ -179,7 +180,9 @@ def test_open_answers_are_linked_to_an_option(tmp_path, documents):
     asked = Counter(row["text"] for row in journal(pipeline))
     assert said["I cannot tell."] == 2 * asked["I cannot tell."] > 0  # both orders of the options
     assert max(Counter(row["key"] for row in journal(pipeline)).values()) == 1
-    assert "Invalid answers" in [table.title for table in gather(pipeline).tables]
+    report = gather(pipeline)
+    assert "Invalid answers" in [table.title for table in report.tables]
+    assert any(line.startswith("mock answered without seeing the options") for line in report.notes)
 
 
 def test_an_estimate_counts_what_a_run_then_asks(tmp_path, documents, tiny_encoder):
