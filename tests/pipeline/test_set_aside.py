@@ -18,7 +18,8 @@ from beirnl.pipeline import Pipeline
 from beirnl.reporting import gather
 from beirnl.stages import STAGES
 from beirnl.stages.base import SetAsideError, execute
-from beirnl.store.artifacts import REDUCE, PartWriter
+from beirnl.store.artifacts import REDUCE
+from beirnl.store.writing import PartWriter
 from beirnl.store.attempts import MAX_DEATHS, alone_in
 
 SAMPLE = dataset(ROOT / "beirnl" / "sample", "sample", shard_documents=16, remove_self_matches=True)

@@ -105,7 +105,7 @@ def test_a_prompt_file_that_cannot_be_read(tmp_path, place):
         ({"repair": "room"}, "translation.repair: must be a list"),
         ({"repair": ["engine"]}, 'translation: repair has the rung "engine", which needs a'),
         ({"max_cost": 0}, "translation.max_cost: "),
-        ({"repair": ["rooom"]}, "translation.repair.0: "),
+        ({"repair": ["rooom"]}, "translation.repair number 1: "),
         ({"second": {"engine": "openai"}}, "engine 'openai' needs a model"),
         ({"price": {"input": 1}}, "translation.price.output: "),
         (

@@ -10,7 +10,7 @@ from beirnl.executors import cluster
 from beirnl.executors.cluster import ManyWorker, RayExecutor, Worker
 from beirnl.specs import Spec
 from beirnl.stages.base import SetAsideError, Task
-from beirnl.store.artifacts import PartWriter
+from beirnl.store.writing import PartWriter
 from beirnl.store.attempts import MAX_DEATHS, alone_in
 
 

@@ -30,7 +30,7 @@ def test_a_reranker_gives_each_request_its_own_scores(tmp_path):
     alone = load_reranker(spec, device="cpu", threads=1)
     assert [len(scores) for scores in found] == [4, 1, 3]
     for request, scores in zip(requests, found, strict=True):
-        assert np.array_equal(scores, alone.score(request))
+        assert np.array_equal(scores, alone.score(request).scores)
 
 
 def test_a_token_encoder_gives_each_query_its_own_vectors(tmp_path):

@@ -195,10 +195,10 @@ def test_units_at_which_workers_were_killed_are_those_without_a_receipt(tmp_path
 
 
 def test_time_to_load_is_not_that_of_a_unit(tmp_path, monkeypatch):
-    from beirnl.store import artifacts
+    from beirnl.store import writing
 
     clock = [0.0]
-    monkeypatch.setattr(artifacts.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(writing.time, "monotonic", lambda: clock[0])
 
     def spend(seconds):
         clock[0] += seconds
