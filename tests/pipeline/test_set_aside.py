@@ -19,8 +19,8 @@ from beirnl.reporting import gather
 from beirnl.stages import STAGES
 from beirnl.stages.base import SetAsideError, execute
 from beirnl.store.artifacts import REDUCE
-from beirnl.store.writing import PartWriter
 from beirnl.store.attempts import MAX_DEATHS, alone_in
+from beirnl.store.writing import PartWriter
 
 SAMPLE = dataset(ROOT / "beirnl" / "sample", "sample", shard_documents=16, remove_self_matches=True)
 TEXT = SAMPLE + '[translation]\nto = "nl"\nengine = "mock"\nrepair = []\n' + BM25

@@ -10,8 +10,9 @@ from beirnl.executors import cluster
 from beirnl.executors.cluster import ManyWorker, RayExecutor, Worker
 from beirnl.specs import Spec
 from beirnl.stages.base import SetAsideError, Task
-from beirnl.store.writing import PartWriter
+from beirnl.store.artifacts import Receipt
 from beirnl.store.attempts import MAX_DEATHS, alone_in
+from beirnl.store.writing import PartWriter
 
 
 @pytest.mark.parametrize(
@@ -64,13 +65,13 @@ def test_who_has_lost_a_worker_is_run_alone_where_there_may_be_several(
     def execute(stage, task, load, stop):
         seen.append("alone" if task.alone else "together")
         assert worker._room._turn.locked() == task.alone
-        return "receipt"
+        return Receipt(unit=0, attempt="a", parts=())
 
     worker = kind()
     monkeypatch.setattr(cluster, "execute", execute)
     if died:
         PartWriter(tmp_path, 0, "run")
-    assert pickle.loads(worker.run(pickle.dumps(task(tmp_path)))) == "receipt" and seen == [expected]
+    assert isinstance(pickle.loads(worker.run(pickle.dumps(task(tmp_path)))), Receipt) and seen == [expected]
 
 
 def test_all_units_are_taken_before_it_is_told_what_was_set_aside(tmp_path):

@@ -128,7 +128,7 @@ def test_a_few_shot_prompt_shows_the_text_on_one_line_and_its_examples_are_accep
     assert request.prompt.endswith("Text: Two lines.\nQuestion:") and request.stop == ("\n",)
     shown = [line for line in request.prompt.split("\n") if line.startswith("Question: {")]
     texts = [line for line in request.prompt.split("\n") if line.startswith("Text: ")]
-    assert len(shown) == 2
+    assert len(shown) == 3
     for line, text in zip(shown, texts, strict=False):
         assert judge(read_draft(line), Given(settings, text), Seen(0.75)) == "ok"
 
