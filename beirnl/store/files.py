@@ -78,6 +78,25 @@ def write_atomically(path: Place, data: bytes) -> None:
             temporary.unlink()
 
 
+def write_once(path: Place, data: bytes) -> bool:
+    """As :func:`write_atomically`, unless something is there already; whether it was put.
+
+    An object store cannot say so: there the last one wins.
+    """
+    if isinstance(path, RemotePath):
+        write_atomically(path, data)
+        return True
+    whole = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.whole")
+    try:
+        write_atomically(whole, data)
+        path.hardlink_to(whole)
+    except FileExistsError:
+        return False
+    finally:
+        whole.unlink(missing_ok=True)
+    return True
+
+
 def free_bytes(where: Place) -> int:
     """What is free on the disk that a folder lies on, or will; or its copies on this node."""
     folder = on_disk(where).absolute()

@@ -15,9 +15,9 @@ from beirnl.store.artifacts import Part, Receipt, receipt_name
 from beirnl.store.attempts import marker, unit_name
 from beirnl.store.cache import cache
 from beirnl.store.failpoints import failpoint
-from beirnl.store.files import disk_errors, fsync_path, write_atomically
+from beirnl.store.files import disk_errors, fsync_path, write_once
 from beirnl.store.keys import file_sha256
-from beirnl.store.places import Place, RemotePath
+from beirnl.store.places import Place, RemotePath, remove
 from beirnl.store.transport import deliver
 from beirnl.store.verification import states
 
@@ -105,7 +105,11 @@ class PartWriter:
             cache().end(self._folder)
 
     def commit(self) -> Receipt:
-        """Make the parts safe, then put the receipt in place: from here on the unit is done."""
+        """Make the parts safe, then put the receipt in place: from here on the unit is done.
+
+        The first receipt stays. Who comes second (a worker that has outlived its driver) removes its parts,
+        and is given the receipt that is there.
+        """
         parts = self._safe_parts()
         failpoint("after-part", self.unit)
         receipt = Receipt(
@@ -121,12 +125,19 @@ class PartWriter:
             worker=f"{socket.gethostname()}:{os.getpid()}",
         )
         target = self._directory / "receipts" / receipt_name(self.unit)
-        write_atomically(target, receipt.model_dump_json().encode())
+        if not write_once(target, receipt.model_dump_json().encode()):
+            return self._give_way(target)
         failpoint("after-receipt", self.unit)
         if isinstance(self._marker, Path):
             self._marker.unlink(missing_ok=True)
         self._leave()
         return receipt
+
+    def _give_way(self, target: Place) -> Receipt:
+        for part in self._parts:
+            remove(part.path)
+        self.abandon()
+        return Receipt.model_validate_json(target.read_bytes())
 
     def _safe_parts(self) -> tuple[Part, ...]:
         """The parts, on the disk or in the object store."""

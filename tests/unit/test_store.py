@@ -279,3 +279,21 @@ def test_a_holder_elsewhere_that_renews_is_refused(tmp_path, monkeypatch):
     )
     with pytest.raises(StoreError, match="another-host"), Lease(path):
         pass
+
+
+def test_the_first_receipt_of_a_unit_stays_and_who_comes_second_leaves_nothing(tmp_path):
+    first, second = (PartWriter(tmp_path, 0, run) for run in ("one", "two"))
+    for writer in (first, second):
+        writer.write(pa.table({"n": [1]}), pa.schema([("n", pa.int64())]))
+        writer.open(suffix=".folder").path.mkdir()
+    receipt = first.commit()
+    before = (tmp_path / "receipts" / "00000.json").stat()
+    assert second.commit() == receipt
+    after = (tmp_path / "receipts" / "00000.json").stat()
+    assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "receipts",
+        "attempts",
+        *(p.file for p in receipt.parts),
+    }
+    assert not list((tmp_path / "attempts").iterdir()) and len(list((tmp_path / "receipts").iterdir())) == 1
