@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any
 
 from beirnl.errors import StoreError
-from beirnl.store.files import disk_errors, write_atomically
+from beirnl.store.files import disk_errors, write_atomically, write_once
 from beirnl.store.places import Place
 
 RENEW, STALE = 10.0, 60.0
@@ -120,15 +120,7 @@ class Lease:
 
     def _create(self) -> bool:
         """Put the lease in place whole, or not at all; whether it is this run's."""
-        whole = self._path.with_name(f".{self._path.name}.{self._me['token']}")
-        try:
-            write_atomically(whole, json.dumps({**self._me, "counter": 0}).encode())
-            self._path.hardlink_to(whole)
-        except FileExistsError:
-            return False
-        finally:
-            whole.unlink(missing_ok=True)
-        return True
+        return write_once(self._path, json.dumps({**self._me, "counter": 0}).encode())
 
     def _wait_or_refuse(self) -> None:
         """Remove a stale lease, or refuse where its holder lives."""
