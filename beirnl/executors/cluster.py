@@ -34,6 +34,9 @@ from beirnl.tally import Tally
 
 logger = logging.getLogger(__name__)
 
+_TOGETHER = 8  # most units of a block: each block costs Ray Data some ten milliseconds
+_TURNS = 128  # blocks that every worker gets before units travel together: all are to end at about the same time
+
 _ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",  # workers use the interpreter of the driver
@@ -51,7 +54,7 @@ class Worker:
         self._metrics, self._node = Metrics(), node_id()
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
-        """Run the units of a batch (of one); returns their number and pickled receipt or error."""
+        """Run the units of a block, one by one; returns their number and pickled receipt or error."""
         return {
             "number": list(batch["number"]),
             "outcome": [self.run(bytes(task)) for task in batch["task"]],
@@ -150,9 +153,10 @@ class RayExecutor:
         _set_context()
         items = [{"number": number, "task": pickle.dumps(task)} for number, task in enumerate(tasks)]
         size = min(tasks[0].runtime.workers, len(items))
-        at_once = min(STAGES[tasks[0].stage].in_flight(tasks[0].spec), -(-len(items) // size))
+        blocks = count_blocks(len(items), size)
+        at_once = min(STAGES[tasks[0].stage].in_flight(tasks[0].spec), -(-blocks // size))
         many: dict[str, Any] = {"max_concurrency": at_once} if at_once > 1 else {}
-        results = ray.data.from_items(items, override_num_blocks=len(items)).map_batches(
+        results = ray.data.from_items(items, override_num_blocks=blocks).map_batches(
             ManyWorker if many else Worker,
             compute=ray.data.ActorPoolStrategy(
                 min_size=1,
@@ -160,7 +164,7 @@ class RayExecutor:
                 initial_size=size,
                 max_tasks_in_flight_per_actor=at_once,
             ),
-            batch_size=1,
+            batch_size=None,  # a block
             **placement.actor_options(tasks[0]),
             **many,
         )
@@ -172,6 +176,12 @@ class RayExecutor:
         import ray
 
         ray.shutdown()
+
+
+def count_blocks(units: int, workers: int) -> int:
+    """How many blocks so many units travel in: one each, but for very many, which travel by up to eight."""
+    together = min(_TOGETHER, units // (workers * _TURNS))
+    return -(-units // max(together, 1))
 
 
 def node_id() -> str:

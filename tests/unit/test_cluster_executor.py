@@ -88,3 +88,23 @@ def test_all_units_are_taken_before_it_is_told_what_was_set_aside(tmp_path):
     with pytest.raises(SetAsideError, match=r"unit 0 is set aside; check set/nl: unit 2 is set aside"):
         cluster._take(Results(), tasks, lambda task, receipt: done.append((task.unit, receipt)))
     assert done == [(1, "first"), (3, "second")]
+
+
+@pytest.mark.parametrize(
+    ("units", "workers", "blocks"),
+    [(1, 1, 1), (200, 4, 200), (511, 2, 511), (512, 2, 256), (10_000, 2, 1250), (10_000, 200, 10_000)],
+)
+def test_very_many_units_travel_together_and_few_alone(units, workers, blocks):
+    assert cluster.count_blocks(units, workers) == blocks
+
+
+def test_units_that_travel_with_one_that_killed_its_workers_are_done(tmp_path):
+    for _ in range(MAX_DEATHS):
+        PartWriter(tmp_path, 1, alone_in("run"))
+    for unit in (0, 2):
+        PartWriter(tmp_path, unit, "run").commit()
+    block = {"number": [7, 8, 9], "task": [pickle.dumps(task(tmp_path, unit)) for unit in range(3)]}
+    told = Worker()(block)
+    first, aside, last = map(pickle.loads, told["outcome"])
+    assert told["number"] == [7, 8, 9] and isinstance(aside, SetAsideError)
+    assert (first.unit, last.unit) == (0, 2)
