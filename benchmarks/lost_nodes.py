@@ -111,13 +111,13 @@ def order(workers: int, nodes: int, draw: random.Random) -> list[str]:
 
 def disturb(killer: Killer, kills: Sequence[str], interval: float) -> None:
     """Kill one after another; called in the main thread, in which nodes are started."""
-    for what in kills:
-        begin = time.monotonic()
+    begin = time.monotonic()
+    for number, what in enumerate(kills):
+        time.sleep(max(0.0, number * interval - (time.monotonic() - begin)))
         killer.kill(what)
         if what == "node":
-            time.sleep(max(0.0, interval / 2 - (time.monotonic() - begin)))
+            time.sleep(max(0.0, (number + 0.5) * interval - (time.monotonic() - begin)))
             killer.add()
-        time.sleep(max(0.0, interval - (time.monotonic() - begin)))
 
 
 def main() -> None:
