@@ -24,8 +24,8 @@ from typing import Any
 from beirnl.config import Runtime
 from beirnl.errors import BeirnlError, BudgetError, ClusterError, StageError
 from beirnl.executors import Done, placement
+from beirnl.executors.losses import keep_off_standard_output, live_nodes, losses_told
 from beirnl.executors.metrics import Metrics
-from beirnl.executors.restarts import restarts_told
 from beirnl.executors.room import Room
 from beirnl.stages import STAGES, Stage
 from beirnl.stages.base import SetAsideError, StoppedError, Task, execute
@@ -35,7 +35,7 @@ from beirnl.tally import Tally
 logger = logging.getLogger(__name__)
 
 _TOGETHER = 8  # most units of a block: each block costs Ray Data some ten milliseconds
-_TURNS = 128  # blocks that every worker gets before units travel together: all are to end at about the same time
+_TURNS = 128  # blocks that each worker gets at least where units travel together, so that all end together
 
 _ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -132,6 +132,8 @@ class RayExecutor:
             options["address"] = address
             _check_address(address)
         _start(address, options, self.CONNECT_SECONDS)
+        if not options["log_to_driver"]:
+            keep_off_standard_output()
         placement.check(gpus)
 
     def observe(self, stage: str, tally: Tally) -> None:
@@ -140,9 +142,7 @@ class RayExecutor:
 
     def nodes(self) -> int:
         """Number of live nodes."""
-        import ray
-
-        return sum(bool(node["Alive"]) for node in ray.nodes())
+        return len(live_nodes())
 
     def run(self, tasks: Sequence[Task], done: Done) -> None:
         """Run tasks that share a pool; none is no work, and no pool."""
@@ -168,7 +168,7 @@ class RayExecutor:
             **placement.actor_options(tasks[0]),
             **many,
         )
-        with restarts_told(tasks[0]):
+        with losses_told(tasks[0]):
             _take(results, tasks, done)
 
     def close(self) -> None:

@@ -48,6 +48,7 @@ def wait_for(ready, driver, seconds=150):
 def finish(driver, seconds=240):
     output = driver.communicate(timeout=seconds)[0]
     assert driver.returncode == 0, output
+    assert "(raylet)" not in output, "Ray's own words, pages of them, are not for the user"
     return output
 
 
@@ -75,7 +76,7 @@ def test_a_run_ends_on_the_nodes_that_are_left(cluster, tmp_path, expected):
     wait_for(lambda: len(receipts(path)) >= 2, driver)
     for number in local.alive[1:]:
         local.kill_node(number)
-    finish(driver)
+    assert "nodes lost: " in finish(driver)
     assert contents(path) == expected
 
 
