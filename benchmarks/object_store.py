@@ -5,7 +5,7 @@ LLM, checks, BM25 and scores, in this process. The object store is moto's S3 ser
 which shares the machine's cores with the run. Both run in turn, each in a new workspace and with an empty
 cache; printed are seconds, the ratio of medians, and requests per unit.
 
-python benchmarks/object_store.py [--shards 128] [--documents 500] [--delay 0.005] [--runs 3]
+python benchmarks/object_store.py [--shards 32] [--documents 5000] [--delay 0.005] [--runs 3]
 """
 
 import argparse
@@ -79,8 +79,8 @@ def compare(folder: Path, options: argparse.Namespace, server: Server) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--shards", type=int, default=128, help="of the corpus, about")
-    parser.add_argument("--documents", type=int, default=500, help="of a shard")
+    parser.add_argument("--shards", type=int, default=32, help="of the corpus, about")
+    parser.add_argument("--documents", type=int, default=5000, help="of a shard (a large corpus has 10,000)")
     parser.add_argument("--delay", type=float, default=0.005, help="seconds added to every request")
     parser.add_argument("--runs", type=int, default=3)
     options = parser.parse_args()
