@@ -125,6 +125,7 @@ def test_answers_that_ended_in_an_error_are_counted_and_asked_again_by_the_next_
     assert sum(reply["answer"] == -1 for reply in replies(pipeline)) >= len(failed)
     failing, before = False, len(engine.prompts)
     again = Pipeline.of(load_experiment(file), again=True)
+    assert sum(status.failed for status in again.plan()) == len(failed)
     run_nodes(again, None, again.wanted(None))
     assert sorted(engine.prompts[before:]) == sorted(failed)
     assert counted(again, "answers")["failed"] == 0
