@@ -218,6 +218,11 @@ def answer_units(spec: Spec, inputs: Inputs) -> int:
     return slices(inputs["rows"])
 
 
+def prompts_of(plan: Artifact) -> Iterator[pa.Table]:
+    """The prompts (schema ``PROMPTS``) of a plan's slices."""
+    return (plan.read(n) for n in range(slices(plan)))
+
+
 def references_of(plan: Artifact) -> pa.Table:
     """The references (schema ``REFERENCES``) of a plan."""
     return plan.read(2 * slices(plan))

@@ -1,6 +1,8 @@
 """What answering models are asked through the whole pipeline: each prompt once, whatever happens to a run."""
 
+import json
 import os
+import re
 import signal
 from collections import Counter
 
@@ -103,6 +105,14 @@ def test_what_looks_alike_in_a_prompt_is_asked_once(tmp_path, monkeypatch, texts
     answers = '[[rag.answers]]\nengine = "mock"\nprompt = "few-shot-answer"'
     pipeline = run(write(tmp_path, (folder, texts[1]), BY_WORDS[:1], answers))
     assert len(engine.prompts) == len(set(engine.prompts)) == counted(pipeline, "plans")["requests, distinct"]
+
+
+def test_the_page_has_the_passages_of_systems_whose_prompts_were_asked_for_others(tmp_path, texts):
+    pipeline = run(write(tmp_path, texts, [*BY_WORDS, system("bm25", "twin")]))
+    (part,) = gather(pipeline).parts
+    view = json.loads(re.search(r'per-question-data">(.*)</script>', part.html)[1])[0]
+    assert len(view["systems"]) == 4 and any(name.endswith(" (twin)") for name, _, _ in view["passages"])
+    assert all(text for _, _, text in view["passages"])
 
 
 def test_answers_that_ended_in_an_error_are_counted_and_asked_again_by_the_next_run(
