@@ -97,7 +97,7 @@ def generate_questions(unit: Unit) -> None:
     count_usage(unit, asker.usage)
     for name, number in made.refused.items():
         unit.out.count(f"refused: {name}", number)
-    unit.out.count("failed", made.failed)
+    unit.out.count("not made", made.failed)
     if made.shortage:
         unit.out.warnings.append(made.shortage)
     unit.out.write(made.questions, QUESTIONS)
