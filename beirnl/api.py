@@ -193,18 +193,13 @@ def run_nodes(pipeline: "Pipeline", address: str | None, nodes: "Sequence[Node]"
 
 def _reopen(pipeline: "Pipeline", nodes: "Sequence[Node]") -> None:
     """Take back units that ended without all that they asked for: what was answered is in the journal."""
-    from beirnl.stages import STAGES
-
     for node in nodes:
-        artifact, name = node.artifact(pipeline.workspace), STAGES[node.stage].retried
-        if not name or artifact.find_manifest() is None:
-            continue
-        failed = {receipt.unit: receipt.counts.get(name, 0) for receipt in artifact.receipts()}
-        units = [unit for unit, number in failed.items() if number]
-        if units:
+        failed = pipeline.states.unanswered(node)
+        if failed:
             pipeline.progress.say(f"{node.stage} {node.label}: {sum(failed.values()):,} failed; asked again")
             with pipeline.workspace.lease(pipeline.progress.say):
-                artifact.reopen(units)
+                node.artifact(pipeline.workspace).reopen([*failed])
+            pipeline.states.forget(node)
 
 
 def _check_keys(nodes: "Sequence[Node]") -> None:

@@ -14,12 +14,18 @@ State = Literal["done", "pending", "waiting", "stale"]
 
 @dataclass(frozen=True)
 class Status:
-    """Where a node stands. ``units`` is None until its inputs are finished."""
+    """Where a node stands.
+
+    Attributes:
+        units: None until its inputs are finished.
+        failed: of one that is done, what was given no answer: the next run asks it again.
+    """
 
     node: Node
     state: State
     done: int = 0
     units: int | None = None
+    failed: int = 0
 
 
 class States:
@@ -49,6 +55,13 @@ class States:
         if found:
             self._manifests[node.key] = found
         return found
+
+    def unanswered(self, node: Node) -> dict[int, int]:
+        """Units of a finished node that ended without all that they asked for, and how much they lack."""
+        name, manifest = STAGES[node.stage].retried, self.manifest(node)
+        if not name or manifest is None:
+            return {}
+        return {r.unit: r.counts[name] for r in manifest.receipts if r.counts.get(name)}
 
     def forget(self, node: Node) -> bool:
         """Read the manifest of a node anew when it is next asked for; whether it had been read."""
@@ -83,7 +96,9 @@ class States:
             found and manifest.inputs[name].content == found.content for name, found in current.items()
         )
         units = len(manifest.receipts)
-        return Status(node, "done", units, units) if fresh else Status(node, "stale", 0, units)
+        if not fresh:
+            return Status(node, "stale", 0, units)
+        return Status(node, "done", units, units, sum(self.unanswered(node).values()))
 
     def _counted(self, status: Status) -> Status:
         if status.state == "waiting":

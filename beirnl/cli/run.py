@@ -152,6 +152,8 @@ def show_plan(states: "list[Status]") -> None:
 def _state(status: "Status") -> str:
     if status.state == "stale":
         return "stale: its input has changed"
+    if status.failed:
+        return f"done; {status.failed:,} failed are asked again"
     return f"{status.done} of {status.units} units done" if status.state == "pending" else status.state
 
 

@@ -121,6 +121,9 @@ def _lines(pipeline: "Pipeline", states: "list[Status]") -> Iterator[str]:
     yield f"{sum(status.state == 'done' for status in states)} of {len(states)} artifacts are done" + (
         f", {stale} are stale: their input has changed" if stale else ""
     )
+    for status in states:
+        if status.failed:
+            yield f"{status.node.stage} {status.node.label}: {status.failed:,} failed, asked again by a run"
     if pipeline.workspace.is_running():
         holder = pipeline.workspace.holder() or {}
         yield f"running: process {holder.get('pid')} on {holder.get('host')}"

@@ -118,11 +118,12 @@ def _how(result: Result) -> str:
     said = f"Share of {questions:,} questions answered rightly; invalid answers are wrong. "
     if plain:
         return said + "95 % Wilson intervals; exact McNemar tests."
+    documents = int(result.marks.documents.max()) + 1
     return said + (
-        f"Averaged within the question over rotations; {int(result.marks.documents.max()) + 1:,} documents "
-        f"are resampled: intervals are of the bootstrap and p of the randomisation test by document "
-        f"({result.settings.bootstrap:,} resamples, {result.settings.randomisation:,} assignments, "
-        f"seed {result.settings.seed})."
+        f"Averaged within the question over rotations; {documents:,} documents, of which a question without "
+        "one counts as one, are resampled: intervals are of the bootstrap and p of the randomisation "
+        f"test by document ({result.settings.bootstrap:,} resamples, {result.settings.randomisation:,} "
+        f"assignments, seed {result.settings.seed})."
     )
 
 

@@ -20,6 +20,7 @@ __all__ = ["gather"]
 _COUNTED = {
     "queries without hits": "queries have no hits and score 0",
     "failed": "prompts were given no answer and count as invalid",
+    "not made": "requests for questions were given no answer; the next run asks them again",
     "truncated": "texts are longer than the model reads, and were cut",
     "cut pairs": "pairs are longer than the model reads, and were cut",
 }

@@ -18,7 +18,7 @@ from beirnl.rag import corpora, question_views, result_page
 from beirnl.rag.marks import answerable, marks
 from beirnl.rag.result import Result
 from beirnl.rag.result import result as evaluated
-from beirnl.stages.questions import contexts_of, questions_of
+from beirnl.stages.questions import contexts_of, prompts_of, questions_of, references_of
 from beirnl.store.artifacts import Artifact
 
 
@@ -154,13 +154,10 @@ class _Gathered:
         return pl.DataFrame(rows, schema, orient="row")
 
     def _contexts(self) -> pl.DataFrame:
-        """The passages of all prompts, by identifier and system."""
-        plans = self._answering.plans
-        tables = [table for llm in self._llms for table in contexts_of(self._artifact(plans[llm]))]
-        if not tables:
-            return pl.DataFrame(schema={"id": pl.String, "doc_id": pl.String, "text": pl.String})
-        frame = _frame(pa.concat_tables(tables)).unique(["system", "id"], maintain_order=True)
-        return frame.select(
+        """The passages of all replies, by identifier and system."""
+        plans = (self._artifact(self._answering.plans[llm]) for llm in self._llms)
+        frame = pl.concat([_passages(plan) for plan in plans])
+        return frame.unique(["system", "id"], maintain_order=True).select(
             pl.format("{} ({})", "id", "system").alias("id"),
             pl.col("id").str.replace(r"#\d+$", "").alias("doc_id"),
             "text",
@@ -218,6 +215,28 @@ def _removed(whole: Result, number: int) -> Iterator[str]:
         if setup.k in (0, whole.k):
             who = f"{setup.system or 'no passages'}, k = {setup.k}, {setup.llm}"
             yield f"{who}: accuracy {one.value:.3f} [{one.low:.3f}, {one.high:.3f}] of {one.questions:,}."
+
+
+def _passages(plan: Artifact) -> pl.DataFrame:
+    """System, id and text of the passages that a plan refers to.
+
+    A context that several systems have is asked, and kept, as that of one of them: the others' passages are
+    those that stand in the same places of it.
+    """
+    asked, texts, references = (
+        _frame(table)
+        for table in (
+            pa.concat_tables(prompts_of(plan)),
+            pa.concat_tables(contexts_of(plan)),
+            references_of(plan),
+        )
+    )
+    kept = asked.select("prompt", pl.col("system").alias("of"), pl.col("context").alias("as"))
+    told = references.filter(pl.col("context").list.len() > 0).select("prompt", "system", "context")
+    places = told.join(kept, on="prompt", maintain_order="left").explode("context", "as")
+    unlike = places.select("system", pl.col("context").alias("id"), "of", "as").unique(maintain_order=True)
+    found = unlike.join(texts, left_on=["of", "as"], right_on=["system", "id"], maintain_order="left")
+    return found.select("system", "id", "text")
 
 
 def _by_system(replies: pl.DataFrame) -> pl.DataFrame:

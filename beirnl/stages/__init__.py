@@ -46,7 +46,7 @@ STAGES: dict[str, Stage] = {
         Stage("import-qrels", 1, imports.import_qrels),
         Stage("import-run", 1, runs.import_run, memory=("depth",)),
         Stage("import-documents", 1, documents.import_documents),
-        Stage("generate-questions", 1, questions.generate_questions, **_ASKING_ABOUT),
+        Stage("generate-questions", 1, questions.generate_questions, retried="not made", **_ASKING_ABOUT),
         Stage("questions", 1, questions.gather_questions, eager=True),
         Stage("reader", 1, documents.describe_reader),
         Stage(

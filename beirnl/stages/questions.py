@@ -97,6 +97,7 @@ def generate_questions(unit: Unit) -> None:
     count_usage(unit, asker.usage)
     for name, number in made.refused.items():
         unit.out.count(f"refused: {name}", number)
+    unit.out.count("not made", made.failed)
     if made.shortage:
         unit.out.warnings.append(made.shortage)
     unit.out.write(made.questions, QUESTIONS)
@@ -215,6 +216,11 @@ def slices(plan: Artifact) -> int:
 def answer_units(spec: Spec, inputs: Inputs) -> int:
     """A unit per slice of prompts."""
     return slices(inputs["rows"])
+
+
+def prompts_of(plan: Artifact) -> Iterator[pa.Table]:
+    """The prompts (schema ``PROMPTS``) of a plan's slices."""
+    return (plan.read(n) for n in range(slices(plan)))
 
 
 def references_of(plan: Artifact) -> pa.Table:

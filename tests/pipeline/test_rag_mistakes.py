@@ -1,5 +1,6 @@
 """Bad inputs of question answering, through the whole pipeline: each is refused, counted or told."""
 
+import contextlib
 import json
 import re
 
@@ -7,7 +8,11 @@ import pytest
 from rag_experiments import Engine, counted, rag, replies, write_questions, write_texts
 from running import experiment, run, system
 
+from beirnl.api import run_nodes
+from beirnl.config import load_experiment
 from beirnl.errors import DataError
+from beirnl.llm.protocol import Answer
+from beirnl.pipeline import Pipeline
 from beirnl.reporting import gather
 from beirnl.stages.questions import questions_of
 
@@ -81,6 +86,36 @@ def test_faulty_options_are_refused_and_counted_by_reason_and_asked_again(tmp_pa
     told = gather(pipeline)
     assert any("2 questions were made; refused attempts: " in note for note in told.notes)
     assert any("2 of 7 questions" in line for line in told.warnings)
+
+
+@pytest.mark.parametrize("away", [("Windmills", "Printers"), tuple(WRITTEN)])
+def test_documents_of_which_the_engine_made_no_question_are_asked_by_the_next_run(
+    tmp_path, monkeypatch, away
+):
+    def say(request):
+        if request.choices:
+            return "0"
+        (name,) = [name for name in WRITTEN if name in request.last_text]
+        if name in gone:
+            return Answer("", "error", error="the server is away")
+        return json.dumps({"question": f"{ASKED} of {name}?", "options": options_of(*"abcd")})
+
+    gone, engine = away, Engine(monkeypatch, say)
+    folder = write_texts(tmp_path / "documents", TEXTS)
+    questions = 'count = 7\nengine = "mock"\nmin_words = 5\nattempts = 1\nlanguage = "en"'
+    file = experiment(tmp_path, rag(folder, questions=questions) + BM25)
+    none_made = pytest.raises(DataError, match=r"there are no questions .*error 7")
+    with none_made if len(away) == len(TEXTS) else contextlib.nullcontext():
+        run(file)
+    pipeline = Pipeline.of(load_experiment(file))
+    (failed,) = [status for status in pipeline.plan() if status.node.stage == "generate-questions"]
+    assert failed.failed == len(away)
+    gone = ()
+    run_nodes(pipeline, None, pipeline.wanted(None))
+    made = questions_of(pipeline.graph.answering.questions.artifact(pipeline.workspace))
+    assert made.num_rows == len(TEXTS) == len({reply["question_id"] for reply in replies(pipeline)})
+    assert len(engine.prompts) == len(set(engine.prompts)) + len(away)  # nothing else is asked twice
+    assert not any(status.failed for status in pipeline.plan())
 
 
 def test_answers_are_read_where_they_are_unambiguous_and_else_counted_as_invalid(tmp_path, monkeypatch):

@@ -1,6 +1,8 @@
 """What answering models are asked through the whole pipeline: each prompt once, whatever happens to a run."""
 
+import json
 import os
+import re
 import signal
 from collections import Counter
 
@@ -105,6 +107,14 @@ def test_what_looks_alike_in_a_prompt_is_asked_once(tmp_path, monkeypatch, texts
     assert len(engine.prompts) == len(set(engine.prompts)) == counted(pipeline, "plans")["requests, distinct"]
 
 
+def test_the_page_has_the_passages_of_systems_whose_prompts_were_asked_for_others(tmp_path, texts):
+    pipeline = run(write(tmp_path, texts, [*BY_WORDS, system("bm25", "twin")]))
+    (part,) = gather(pipeline).parts
+    view = json.loads(re.search(r'per-question-data">(.*)</script>', part.html)[1])[0]
+    assert len(view["systems"]) == 4 and any(name.endswith(" (twin)") for name, _, _ in view["passages"])
+    assert all(text for _, _, text in view["passages"])
+
+
 def test_answers_that_ended_in_an_error_are_counted_and_asked_again_by_the_next_run(
     tmp_path, monkeypatch, texts, several_slices
 ):
@@ -125,6 +135,7 @@ def test_answers_that_ended_in_an_error_are_counted_and_asked_again_by_the_next_
     assert sum(reply["answer"] == -1 for reply in replies(pipeline)) >= len(failed)
     failing, before = False, len(engine.prompts)
     again = Pipeline.of(load_experiment(file), again=True)
+    assert sum(status.failed for status in again.plan()) == len(failed)
     run_nodes(again, None, again.wanted(None))
     assert sorted(engine.prompts[before:]) == sorted(failed)
     assert counted(again, "answers")["failed"] == 0

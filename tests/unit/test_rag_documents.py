@@ -197,6 +197,16 @@ def test_what_cannot_be_read_is_listed_with_the_reason(tmp_path):
         assert unread[name].startswith(reason), (name, unread[name])
 
 
+def test_a_file_without_a_document_is_told_as_empty(tmp_path):
+    for suffix in suffixes():
+        (tmp_path / f"none{suffix}").write_bytes(b"")
+    put(tmp_path, good__txt="good", list__json="[]", lines__jsonl="\n")
+    parquet.write_table(pa.table({"text": pa.array([], pa.string())}), tmp_path / "rows.parquet")
+    documents, unread = read_all(tmp_path)
+    assert [*documents] == ["good.txt"] and len(unread) == len(suffixes()) + 3
+    assert set(unread.values()) == {"empty: holds no text"}
+
+
 def test_a_file_that_is_gone_when_it_is_read(tmp_path):
     put(tmp_path, a__txt="a")
     (source,) = find(tmp_path)

@@ -49,6 +49,10 @@ def test_all_forms_of_a_file_give_the_same_questions(tmp_path):
         },
     ]
     assert read_questions(lines).equals(first) and read_questions(csv).equals(first)
+    heading, *_ = numbered.splitlines()
+    row = ";Which city?;Paris;Rome;Oslo;Bern;Oslo;a/b.txt"
+    semicolons = written(tmp_path / "mine.csv", f"{heading.replace(',', ';')}\n{row}\n")
+    assert read_questions(semicolons).equals(first.slice(0, 1))
     listed = written(
         tmp_path / "list.csv", 'question,options,answer\nWhich?,"[""a"", ""b"", ""c"", ""d""]",3\n'
     )
@@ -63,6 +67,7 @@ def test_all_forms_of_a_file_give_the_same_questions(tmp_path):
         ({"answer": -1}, "the correct answer -1 is not among"),
         ({"answer": None}, "needs one answer"),
         ({"answer_index": 2}, "needs one answer"),
+        ({"options": [2, 3, 4, 5], "answer": 3}, "is both the text of option 1 and the index of another"),
         ({"answer": True}, "the correct answer True is not among"),
         (
             {"options": ["0", "2", "1", "3"], "answer": "2"},
@@ -75,6 +80,7 @@ def test_all_forms_of_a_file_give_the_same_questions(tmp_path):
         ({"options": "Paris"}, "has no list of options"),
         ({"question": " "}, "has no question"),
         ({"doc": "c.txt"}, "there is no document 'c.txt'"),
+        ({"doc": "b.txt"}, "did you mean 'a/b.txt'"),
         ({"anwser": 1}, "unknown field 'anwser'"),
         ({"explanations": ["a"]}, "one explanation per option"),
         ({"id": "first"}, "the id 'first' is that of line 2, too"),
@@ -127,4 +133,9 @@ def test_an_answer_can_be_named_as_text_or_index_and_other_numbers_of_options_be
     rows = [base | {"answer_text": "2"}, base | {"answer_index": 2}, base | {"answer": 1}]
     path = written(tmp_path / "q.json", json.dumps(rows))
     assert read_questions(path, options=3)["answer"].to_pylist() == [1, 2, 1]
+    numbers = base | {"options": [1901, 1908, 1]}
+    written(
+        path, json.dumps([numbers | {"answer": 1908}, numbers | {"answer_text": 1}, base | {"answer": 2}])
+    )
+    assert read_questions(path, options=3)["answer"].to_pylist() == [1, 2, 2]
     assert read_questions(path, options=None).num_rows == 3

@@ -43,6 +43,11 @@ def decode(data: bytes) -> tuple[str, str]:
         return _guess(data)
 
 
+def separator(table: str) -> str:
+    """What separates the columns of a CSV file: comma, semicolon or tab, whichever its header has most."""
+    return max(",;\t", key=table.partition("\n")[0].count)
+
+
 def _utf16(data: bytes) -> str:
     """The byte order of UTF-16 without a mark; empty where it is something else."""
     low, high = data[0::2].count(0), data[1::2].count(0)

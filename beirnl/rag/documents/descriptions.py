@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from beirnl.errors import DataError
-from beirnl.rag.documents.decoding import decode
+from beirnl.rag.documents.decoding import decode, separator
 from beirnl.rag.documents.kinds import UnreadableError
 
 _FILE, _DESCRIPTION = "file", "description"
@@ -43,9 +43,7 @@ _Pairs = list[tuple[str, str, str]]
 
 
 def _csv_pairs(text: str, path: Path) -> _Pairs:
-    heading = text.partition("\n")[0]
-    separator = max(",;\t", key=heading.count)
-    reader = csv.DictReader(text.splitlines(keepends=True), delimiter=separator)
+    reader = csv.DictReader(text.splitlines(keepends=True), delimiter=separator(text))
     if not {_FILE, _DESCRIPTION} <= set(reader.fieldnames or ()):
         raise DataError(f"has no columns {_FILE} and {_DESCRIPTION}", where=f"{path}:1", remedy=_REMEDY)
     return [(f"{path}:{reader.line_num}", row[_FILE] or "", row[_DESCRIPTION] or "") for row in reader]

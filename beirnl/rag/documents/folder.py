@@ -31,6 +31,7 @@ READERS: dict[str, Reader] = {
     ".vtt": transcripts.read_transcript,
 }
 _ROWS = (".jsonl", ".jsonl.gz", ".parquet")  # the forms of a retrieval set that hold documents as rows
+_EMPTY = "empty: holds no text"
 _SHOWN = 3  # files named per reason
 _REASONS = 5  # reasons named
 
@@ -185,7 +186,7 @@ def read(
             continue
         text = clean(item.text)
         if not text:
-            yield Unread(name, "empty: holds no text")
+            yield Unread(name, _EMPTY)
             continue
         description = described.get(name, described.get(source.id, ""))
         yield Document(name, clean(item.title), text, clean(description), group, item.note)
@@ -196,9 +197,11 @@ def _parsed(source: Source, fields: Sequence[str]) -> Iterator[Text | Fault]:
     reader = (READERS | objects.readers(fields))[files.suffix_of(Path(source.id.lower()))]
     name, count = source.path.name, 0
     try:
-        for item in reader(source.path):
+        for item in reader(source.path) if source.path.stat().st_size else ():
             yield item
             count += 1
+        if not count:
+            yield Fault(name, _EMPTY)
         return
     except (BeirnlError, ImportError):
         raise

@@ -84,8 +84,10 @@ FILTERS: dict[str, Callable[[Draft, Given], bool]] = {
     "answer given away": _gives_away,
 }
 DUPLICATE = "near-duplicate"
+#: The engine gave no answer.
+ERROR = "error"
 #: What an answer can be that is no question at all.
-NO_QUESTION = ("error", "cut short", "malformed")
+NO_QUESTION = (ERROR, "cut short", "malformed")
 
 
 def judge(draft: Draft, given: Given, seen: "Seen") -> str:

@@ -11,7 +11,7 @@ from beirnl.errors import ConfigError
 from beirnl.llm.protocol import Answer, Request
 from beirnl.rag.prompts import Template, fill, read_question_prompt
 from beirnl.rag.questions.drawing import dice, draw, window
-from beirnl.rag.questions.filters import Given, Seen, judge
+from beirnl.rag.questions.filters import ERROR, Given, Seen, judge
 from beirnl.rag.questions.reading import Draft, answer_schema, read_draft
 from beirnl.rag.tables import QUESTIONS
 from beirnl.specs import QuestionSpec
@@ -52,6 +52,11 @@ class Generated:
         failed = Counter(name for status in self.attempts["status"].to_pylist() for name in status.split(","))
         del failed["ok"]
         return dict(sorted(failed.items(), key=lambda item: (-item[1], item[0])))
+
+    @property
+    def failed(self) -> int:
+        """Attempts that ended in an error of the engine, where questions are missing; worth another run."""
+        return self.refused.get(ERROR, 0) if self.questions.num_rows < self.wanted else 0
 
     @property
     def shortage(self) -> str:
@@ -197,7 +202,7 @@ class _Maker:
 
 
 def _no_question(answer: Answer) -> str:
-    return {"error": "error", "length": "cut short"}.get(answer.finish_reason, "malformed")
+    return {"error": ERROR, "length": "cut short"}.get(answer.finish_reason, "malformed")
 
 
 def _shuffled(draft: Draft, seed: int, document: str) -> Draft:

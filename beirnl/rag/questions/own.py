@@ -2,21 +2,22 @@
 
 A question has ``question``, ``options``, ``answer``, and if it likes ``id``, ``doc`` (id of the document that
 holds the answer) and ``explanations``. ``answer`` is the index of the correct option, from 0, or its text;
-where it could be either, the column is named ``answer_index`` or ``answer_text``. In CSV the options are
-columns ``option_0``, ``option_1`` ..., or one column with a JSON list.
+where it could be either, the column is named ``answer_index`` or ``answer_text``. In CSV (commas, semicolons
+or tabs) the options are columns ``option_0``, ``option_1`` ..., or one column with a JSON list.
 """
 
 import csv
 import io
 import json
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from beirnl.errors import DataError
+from beirnl.errors import DataError, nearest
+from beirnl.rag.documents.decoding import separator
 from beirnl.rag.questions.filters import plain
 from beirnl.rag.tables import QUESTIONS
 from beirnl.translation.prompts import one_line
@@ -27,7 +28,7 @@ _OPTION = re.compile(r"option_\d")
 _JSON = json.JSONDecoder()
 
 
-def read_questions(path: Path, documents: Container[str] | None = None, options: int | None = 4) -> pa.Table:
+def read_questions(path: Path, documents: Collection[str] | None = None, options: int | None = 4) -> pa.Table:
     """Questions of a user (schema ``QUESTIONS``, ``origin`` is ``user``).
 
     Args:
@@ -53,7 +54,7 @@ def read_questions(path: Path, documents: Container[str] | None = None, options:
             raise DataError(
                 f"there is no document {row['doc_id']!r}",
                 where=where,
-                remedy="write its path in the folder of documents, or leave doc out",
+                remedy=nearest(row["doc_id"], documents, "leave doc out"),
             )
         lines[row["id"]] = line
         rows.append(row)
@@ -80,7 +81,7 @@ def _records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def _csv(text: str, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Rows as objects, with the line on which each begins."""
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=separator(text))
     begin = 1
     try:
         names = [name.strip() for name in next(reader, [])]
@@ -206,7 +207,9 @@ def _answer(found: dict[str, Any], options: list[str], where: str) -> int:
     if len(by_name) != 1:
         raise DataError("needs one answer", where=where, remedy="give answer, answer_index or answer_text")
     name, value = by_name[0], found[by_name[0]]
-    text = None if name == "answer_index" or isinstance(value, int) else _as_text(str(value), options)
+    numbers = found["options"] if isinstance(value, int) and name == "answer" else [value]  # 2 is not "2"
+    told = name != "answer_index" and value in numbers
+    text = _as_text(str(value), options) if told else None
     index = None if name == "answer_text" else _as_index(value, len(options))
     if text is not None and index is not None and text != index:
         raise DataError(
