@@ -11,6 +11,7 @@ from beirnl.rag.agreement import Agreement, agreement
 from beirnl.rag.diagnostics import against_cost, confidence, positions, source_recall
 from beirnl.rag.marks import Estimate, Marks, Setup, accuracies, answerable, marks
 from beirnl.rag.selection import Choice, Confirmation, best_k, choose, confirm
+from beirnl.wording import counted
 
 _NO_COSTS = {"system": pl.String, "passages": pl.Int64, "dimension": pl.Int64, "seconds": pl.Float64}
 
@@ -105,7 +106,9 @@ def result(
     asked = sorted({setup.k for setup in values.setups})
     if k not in asked or not k:
         listed = ", ".join(str(one) for one in asked if one)
-        raise ConfigError(f"no question was asked with {k} passages", remedy=f"compare at one of {listed}")
+        raise ConfigError(
+            f"no question was asked with {counted(k, 'passage')}", remedy=f"compare at one of {listed}"
+        )
     found, open_book = accuracies(values, settings), answerable(values)
     at_k = [setup for setup in values.setups if setup.k == k]
     llms = list(dict.fromkeys(setup.llm for setup in values.setups))

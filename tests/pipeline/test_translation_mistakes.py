@@ -203,7 +203,7 @@ def test_commands_that_ask_nothing_need_no_key(tmp_path, monkeypatch):
     for words in (["plan", path], ["plan", path, "--estimate"], ["status", path]):
         assert command(*words).code == 0
     said = command("translate", path, "--write-batch", tmp_path / "files")
-    assert said.code == 0 and "5 requests in 1 files" in said.out
+    assert said.code == 0 and "5 requests in 1 file:" in said.out
     assert command("run", path, "--only", "import-corpus").code == 0
 
 

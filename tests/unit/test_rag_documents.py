@@ -167,7 +167,7 @@ def test_what_cannot_be_read_is_listed_with_the_reason(tmp_path):
     os.mkfifo(tmp_path / "pipe.txt")
     documents, unread = read_all(tmp_path)
     assert sorted(documents) == ["good.txt", "half.pdf", "open.pdf"]
-    assert documents["half.pdf"].note == "1 of 2 pages have no text (scanned, or pictures only)"
+    assert documents["half.pdf"].note == "1 of 2 pages has no text (scanned, or pictures only)"
     assert documents["open.pdf"].text == "owner only"
     expected = {
         ".git": "hidden",
