@@ -231,7 +231,7 @@ def test_a_document_that_the_corpus_lacks_is_named(clean, models, tmp_path):
     [
         ('of = ["bm25", "bm52"]', "system above it is called 'bm52'"),
         ('of = ["bm25"]', "at least 2"),
-        ('of = ["bm25", "second"]\nweights = [1.0]', "2 systems have 1 weights"),
+        ('of = ["bm25", "second"]\nweights = [1.0]', "2 systems have 1 weight:"),
         ('of = ["bm25", "second"]\nmethd = "rrf"', "unknown key .*methd.*method"),
     ],
 )

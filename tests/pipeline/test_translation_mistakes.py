@@ -297,7 +297,7 @@ def test_a_reference_or_a_parallel_text_that_does_not_fit(tmp_path, place):
     (tmp_path / "reference.txt").write_text("Een regel.\n")
     files = f'source = "{tmp_path}/source.txt"\nreference = "{tmp_path}/reference.txt"\n'
     said = command("run", experiment(tmp_path, f'[[parallel]]\nname = "p"\n{files}' + translation()))
-    assert f"{tmp_path}/reference.txt: has 1 lines, and source.txt has 2" in said.error
+    assert f"{tmp_path}/reference.txt: has 1 line, and source.txt has 2" in said.error
     said = command(
         "run",
         experiment(

@@ -389,7 +389,7 @@ def test_a_folder_without_readable_documents(tmp_path):
     assert len(listed) == 7
     assert "s0.pptx, s1.pptx, s2.pptx and 2 more: unknown kind of file (.pptx)" in str(caught.value)
     assert "e.txt: empty: holds no text" in str(caught.value)
-    assert "scan.pdf: scanned: none of its 1 pages" in str(caught.value)
+    assert "scan.pdf: scanned: none of its 1 page has" in str(caught.value)
     assert str(caught.value).endswith(f"give files of {', '.join(suffixes())}")
     assert "\n" not in str(caught.value)
 
