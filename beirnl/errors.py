@@ -14,7 +14,8 @@ The command line prints the line and exits with 2; ``--debug`` shows the traceba
 """
 
 from collections.abc import Iterable
-from difflib import get_close_matches
+
+from beirnl.wording import near
 
 _MOST = 30  # so many are listed where none is near
 _MEANT = "did you mean"
@@ -97,10 +98,9 @@ def _nearest(name: str, names: list[str]) -> str:
     if not names:
         return "none exists"
     listed = ", ".join(names)
-    by_lower = {candidate.lower(): candidate for candidate in names}
-    close = get_close_matches(name.lower(), by_lower, 1, 0.5)
-    if not close:
+    meant = near(name, names)
+    if not meant:
         more = f", ... ({len(names)} in all)" if len(names) > _MOST else ""
         return f"use one of: {', '.join(names[:_MOST])}{more}"
-    meant = f"{_MEANT} {by_lower[close[0]]!r}?"
-    return meant if not 1 < len(names) <= _FEW else f"{meant} (there are: {listed})"
+    said = f"{_MEANT} {meant!r}?"
+    return said if not 1 < len(names) <= _FEW else f"{said} (there are: {listed})"

@@ -118,23 +118,27 @@ class Pipeline:
         ):
             self.workspace.lock(self.experiment.name, self.lock())
             self.workspace.record_failures(self.experiment.name, self.graph.failed)
-            deferred: set[str] = set()
-            aside: list[SetAsideError] = []
             self.check(wanted)
-            while group := self._next_group(wanted, deferred):
+            self._make(wanted, executor, log)
+
+    def _make(self, wanted: Sequence[Node], executor: Executor, log: EventLog) -> None:
+        """Make nodes, group after group, as far as what they stand on is made."""
+        deferred: set[str] = set()
+        aside: list[SetAsideError] = []
+        while group := self._next_group(wanted, deferred):
+            try:
+                self._run_group(group, executor, log)
+            except BeirnlError as error:
                 try:
-                    self._run_group(group, executor, log)
-                except BeirnlError as error:
-                    try:
-                        wanted = self._without(group, error, wanted)
-                        continue
-                    except SetAsideError as one:
-                        aside.append(one)
-                if group[0].stage.startswith("import-"):
-                    self.check(wanted)
-                deferred |= {node.key for node in group if not self.states.manifest(node)}
-            if aside:
-                raise SetAsideError.of(aside)
+                    wanted = self._without(group, error, wanted)
+                    continue
+                except SetAsideError as one:
+                    aside.append(one)
+            if group[0].stage.startswith("import-"):
+                self.check(wanted)
+            deferred |= {node.key for node in group if not self.states.manifest(node)}
+        if aside:
+            raise SetAsideError.of(aside)
 
     def _without(self, group: Sequence[Node], error: BeirnlError, wanted: Sequence[Node]) -> list[Node]:
         """What is to be made without the systems that an error ends; raises the error where it ends all."""

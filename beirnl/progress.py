@@ -5,6 +5,7 @@ import time
 from typing import Any, Protocol
 
 from beirnl.tally import Tally, duration, pause
+from beirnl.wording import counted
 
 
 class Progress(Protocol):
@@ -51,7 +52,7 @@ class Lines:
         self._heading = f"{stage:14} {label}"
         self._begin = self._told = time.monotonic()
         rest = f", {tally.done} of them finished before" if tally.done else ""
-        self.say(f"{self._heading}: {tally.units} unit{'s' * (tally.units != 1)}{rest}")
+        self.say(f"{self._heading}: {counted(tally.units, 'unit')}{rest}")
 
     def show(self, tally: Tally) -> None:
         """Say how far it is, if it was not said a while ago; see :func:`beirnl.tally.pause`."""

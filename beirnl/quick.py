@@ -75,17 +75,21 @@ def tables(
         system |= {"depth": depth} if depth and system["kind"] != "run" else {}
     _distinguish(systems)
     _distinguish(sets)
-    names = (*map(_name, models), *(system["name"] for system in systems if system["kind"] == "run"))
-    title = f"{'+'.join(names)}-on-{'+'.join(one['name'] for one in sets)}"
     evaluation = {"measures": list(measures) or None, "profile": profile}
     stated = {key: value for key, value in evaluation.items() if value}
     return {
-        "name": _clean(title),
+        "name": _title(models, systems, sets),
         "workspace": _whole(workspace or default_workspace()),
         "dataset": sets,
         "system": systems,
         **({"evaluation": stated} if stated else {}),
     }
+
+
+def _title(models: Iterable[str], systems: list[dict[str, Any]], sets: list[dict[str, Any]]) -> str:
+    """The name of the experiment: what is evaluated on what."""
+    names = (*map(_name, models), *(system["name"] for system in systems if system["kind"] == "run"))
+    return _clean(f"{'+'.join(names)}-on-{'+'.join(one['name'] for one in sets)}")
 
 
 def _systems(models: Iterable[str], kind: Kind | None, first: str | None) -> list[dict[str, Any]]:

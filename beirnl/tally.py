@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from beirnl.wording import counted
+
 _SHORTEST, _LONGEST, _SHARE = 10.0, 300.0, 1 / 30  # seconds; of what has passed
 _UNITS = (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 
@@ -76,7 +78,7 @@ class Tally:
 
     def counts(self) -> str:
         """Units by state: ``12/200 units done, 4 running, 184 pending``, and failures if there are any."""
-        said = [f"{self.done:,}/{self.units:,} units done", f"{self.running:,} running"]
+        said = [f"{self.done:,}/{counted(self.units, 'unit')} done", f"{self.running:,} running"]
         said.append(f"{self.pending:,} pending")
         if self.failed:
             said.append(f"{self.failed:,} failed")
@@ -100,7 +102,8 @@ class Tally:
     def note(self) -> str:
         """What there is to say of a stage that is done: rows per second of work, and failures."""
         said = [f"{self.rows / self.work:,.0f} rows/s per worker"] if self.work > 0.5 and self.rows else []
-        return ", ".join([*said, *([f"{self.failed:,} failed attempts"] if self.failed else [])])
+        said += [counted(self.failed, "failed attempt", "failed attempts")] if self.failed else []
+        return ", ".join(said)
 
     def line(self) -> str:
         """All of it."""

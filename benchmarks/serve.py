@@ -153,14 +153,18 @@ def overload(url: str, parameters: Sequence[dict[str, Any]], clients: int, secon
     return met
 
 
-def main() -> None:
+def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("experiment", type=Path)
     parser.add_argument("--seconds", type=float, default=60, help="of /search; a third for each of its runs")
     parser.add_argument("--clients", type=int, default=16)
     parser.add_argument("--replicas", type=int, default=2)
     parser.add_argument("--runs", type=int, default=3)
-    arguments = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    arguments = parsed()
     from beirnl.serve.running import served
     from beirnl.serve.settings import Settings
 

@@ -21,6 +21,7 @@ from beirnl.audit.rates import (
 )
 from beirnl.audit.sheet import Head, Sheet, read_sheet
 from beirnl.errors import DataError
+from beirnl.wording import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -138,13 +139,15 @@ def _notes(strata: Sequence[Stratum], annotators: int, foreign: int) -> list[str
     lines = []
     items, labelled = sum(one.sampled for one in strata), sum(one.labelled for one in strata)
     if labelled < items:
-        lines.append(f"{items - labelled} of {items} items have no label and are left out of all rates.")
+        said = counted(items - labelled, "item has no label and is", "items have no label and are", of=items)
+        lines.append(f"{said} left out of all rates.")
     without = [one.name for one in strata if not one.labelled]
     if without:
         lines.append(f"Pooled rates are without {', '.join(without)}: no item of it is labelled.")
     if foreign:
         lines.append(
-            f"{foreign} labels are of items or translations that this sheet does not hold; not counted."
+            f"{counted(foreign, 'label is', 'labels are')} of items or translations that this sheet does not "
+            "hold; not counted."
         )
     if annotators > 1:
         lines.append("An item's label is the one that most annotators gave; of a tie, the worse one.")

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from beirnl.cli.app import Exp, app, console, load_translation
+from beirnl.wording import counted
 
 audit_app = typer.Typer(help="Translations checked by people: draw a sample, label it, report.")
 app.add_typer(audit_app, name="audit")
@@ -39,7 +40,10 @@ def sample(
     place = output or pipeline.workspace.report_folder(pipeline.experiment.name) / "audit.jsonl"
     path = place if isinstance(place, Path) else Path(place.name)  # labels are set down beside it
     write_sheet(path, sheet)
-    print(f"{path}: {len(sheet.items)} items of {', '.join(dict.fromkeys(i.stratum for i in sheet.items))}")
+    print(
+        f"{path}: {counted(len(sheet.items), 'item')} of "
+        f"{', '.join(dict.fromkeys(i.stratum for i in sheet.items))}"
+    )
     print(f"label them with: beirnl audit serve {path}")
 
 

@@ -4,6 +4,7 @@ import json
 from typing import TYPE_CHECKING
 
 from beirnl import registry
+from beirnl.wording import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -28,7 +29,7 @@ def datasets_table() -> "Table":
                 if counts
                 else [""] * 3
             )
-            hub = entry.pinned or (f"{len(entry.parts)} parts" if entry.parts else "")
+            hub = entry.pinned or (counted(len(entry.parts), "part") if entry.parts else "")
             hub = hub[: len(entry.hub) + 1 + _REVISION] if entry.revision else hub
             table.add_row(entry.name, entry.language, *sizes, entry.domain, entry.licence, hub)
     return table

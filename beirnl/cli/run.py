@@ -6,6 +6,7 @@ import typer
 
 from beirnl.api import run_nodes, with_workers
 from beirnl.cli.app import Exp, app, console, load, progress_of_terminal
+from beirnl.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -146,7 +147,7 @@ def show_plan(states: "list[Status]") -> None:
         table.add_row(node.stage, node.label, node.purpose, node.key[:8], state)
     console().print(table)
     done = sum(status.state == "done" for status in states)
-    print(f"{done} of {len(states)} artifacts are done")
+    print(f"{counted(done, 'artifact is', 'artifacts are', of=len(states))} done")
 
 
 def _state(status: "Status") -> str:
@@ -154,7 +155,9 @@ def _state(status: "Status") -> str:
         return "stale: its input has changed"
     if status.failed:
         return f"done; {status.failed:,} failed are asked again"
-    return f"{status.done} of {status.units} units done" if status.state == "pending" else status.state
+    return (
+        f"{counted(status.done, 'unit', of=status.units)} done" if status.state == "pending" else status.state
+    )
 
 
 def _write_reports(pipeline: "Pipeline") -> None:

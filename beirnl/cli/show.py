@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from beirnl.cli.app import Exp, Format, app, console, datasets_app, load
+from beirnl.wording import counted
 
 if TYPE_CHECKING:
     from beirnl.evaluation.records import Report
@@ -78,7 +79,7 @@ def report(
         return
     if export:
         written = exporting.export(pipeline, export, form)
-        print(f"{len(written)} files written to {export}")
+        print(f"{counted(len(written), 'file')} written to {export}")
         return
     found = replace(others.with_results(gather(pipeline), pipeline, with_results or ()), pairs=pairs)
     sources = [name.strip() for name in compare.split(",") if name.strip()]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from beirnl.cli.app import Exp, app, console, load
+from beirnl.wording import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -118,8 +119,9 @@ def _lines(pipeline: "Pipeline", states: "list[Status]") -> Iterator[str]:
     from beirnl.graph.groups import set_aside
 
     stale = sum(status.state == "stale" for status in states)
-    yield f"{sum(status.state == 'done' for status in states)} of {len(states)} artifacts are done" + (
-        f", {stale} are stale: their input has changed" if stale else ""
+    done = sum(status.state == "done" for status in states)
+    yield f"{counted(done, 'artifact is', 'artifacts are', of=len(states))} done" + (
+        f", {counted(stale, 'is stale: its', 'are stale: their')} input has changed" if stale else ""
     )
     for status in states:
         if status.failed:
@@ -145,7 +147,7 @@ def _jobs(pipeline: "Pipeline") -> Iterator[str]:
         for job in open_jobs(journal_folder(pipeline.workspace, llm)) if ENGINES[llm.engine].deferred else ():
             since = duration(max(0.0, time.time() - job.created / 1e9))
             name = job.id or "to be ordered"
-            yield f"batch job {name}: {len(job.waiting):,} requests at {job.server}, for {since}"
+            yield f"batch job {name}: {counted(len(job.waiting), 'request')} at {job.server}, for {since}"
 
 
 def _spending(pipeline: "Pipeline") -> Iterator[str]:

@@ -7,6 +7,7 @@ import typer
 
 from beirnl.cli.app import Exp, app, load_translation, progress_of_terminal
 from beirnl.errors import ConfigError
+from beirnl.wording import counted
 
 if TYPE_CHECKING:
     from beirnl.graph import Node
@@ -77,7 +78,7 @@ def _take(pipeline: "Pipeline", results: Path) -> None:
     taken = read_batch(results, folders)
     reasons = "".join(f"; {number} without an answer: {reason}" for reason, number in taken.failed.items())
     passed = f"; {taken.foreign} passed over that --write-batch has not asked here" if taken.foreign else ""
-    print(f"{taken.answers} new answers{reasons}{passed}")
+    print(f"{counted(taken.answers, 'new answer', 'new answers')}{reasons}{passed}")
 
 
 def _through_files(pipeline: "Pipeline", folder: Path | None, experiment: Path) -> None:
@@ -91,9 +92,10 @@ def _through_files(pipeline: "Pipeline", folder: Path | None, experiment: Path) 
     if not executor.requests:
         print(f"every answer is there; go on with `beirnl run {experiment}`")
     elif folder:
-        print(f"{executor.requests} requests in {len(executor.files)} files: {folder}")
+        print(f"{counted(executor.requests, 'request')} in {counted(len(executor.files), 'file')}: {folder}")
         print(f"when they are answered: beirnl translate {experiment} --read-batch RESULTS")
     else:
         print(
-            f"{executor.requests} requests are to be asked: beirnl translate {experiment} --write-batch DIR"
+            f"{counted(executor.requests, 'request is', 'requests are')} to be asked: "
+            f"beirnl translate {experiment} --write-batch DIR"
         )

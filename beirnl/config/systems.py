@@ -7,6 +7,7 @@ from pydantic import Field, field_validator, model_validator
 from beirnl.config.fields import Languages, Line, Lines, Name
 from beirnl.config.sections import Section, ServerConfig
 from beirnl.specs import Dtype, Profile, SystemProfile
+from beirnl.wording import counted
 
 
 class _System(Section):
@@ -162,7 +163,10 @@ class FusionSystem(_System):
     @model_validator(mode="after")
     def _each_once(self) -> "FusionSystem":
         if self.weights and len(self.weights) != len(self.of):
-            raise ValueError(f"{len(self.of)} systems have {len(self.weights)} weights: give one for each")
+            raise ValueError(
+                f"{counted(len(self.of), 'system has', 'systems have')} "
+                f"{counted(len(self.weights), 'weight')}: give one for each"
+            )
         for name in self.of:
             if self.of.count(name) > 1:
                 raise ValueError(f"fuses {name!r} with itself: name it once; weights make one count for more")

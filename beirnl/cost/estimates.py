@@ -13,6 +13,7 @@ import numpy as np
 
 from beirnl.cost.prices import Price, money
 from beirnl.errors import DataError
+from beirnl.wording import counted
 
 #: Name of the row that sums the others.
 TOTAL = "total"
@@ -146,7 +147,7 @@ def measured_counted(ours: Sequence[float], theirs: Sequence[int], left: float =
     Raises:
         DataError: there are no answers, or none of the prompts has a token.
     """
-    return _ratio(theirs, ours, f"measured on {len(ours):,} answers", left)
+    return _ratio(theirs, ours, f"measured on {counted(len(ours), 'answer')}", left)
 
 
 def measured_expansion(
@@ -162,7 +163,9 @@ def measured_expansion(
     Raises:
         DataError: there are no answers, or none of the sources has a token.
     """
-    return _ratio(completion_tokens, source_tokens, f"measured on {len(source_tokens):,} answers", left)
+    return _ratio(
+        completion_tokens, source_tokens, f"measured on {counted(len(source_tokens), 'answer')}", left
+    )
 
 
 def measured_known(units: Sequence[tuple[int, int, int]], total: int) -> Range:
@@ -192,7 +195,7 @@ def measured_repairs(repairs: Sequence[int]) -> Factor:
     Raises:
         DataError: there are no rows.
     """
-    found = _ratio(repairs, [1] * len(repairs), f"measured on {len(repairs):,} rows")
+    found = _ratio(repairs, [1] * len(repairs), f"measured on {counted(len(repairs), 'row')}")
     return found._replace(high=max(found.high, 3 / len(repairs)))
 
 
@@ -209,7 +212,7 @@ def measured_speed(completion_tokens: Sequence[int], seconds: Sequence[float], w
     Raises:
         DataError: there are no units, or they took no time.
     """
-    one = _ratio(completion_tokens, seconds, f"measured on {len(seconds):,} units of work")
+    one = _ratio(completion_tokens, seconds, f"measured on {counted(len(seconds), 'unit of work')}")
     rates = [made / took for made, took in zip(completion_tokens, seconds, strict=True) if took > 0]
     low = max(one.low, min(rates))
     return Factor(low * workers, one.mid * workers, one.high * workers, one.origin)
@@ -283,7 +286,7 @@ def _check_sample(one: SetSample, left: Range) -> None:
     size, least = len(one.prompt_tokens), min(2, left.high) or min(1, one.unrepaired)
     if size < least:
         raise DataError(
-            f"{size} of {left.high:,.0f} texts are in the sample",
+            f"{counted(size, 'text is', 'texts are', of=round(left.high))} in the sample",
             where=f"{one.dataset}, {one.kind}",
             remedy="sample at least two of them",
         )

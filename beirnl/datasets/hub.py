@@ -19,7 +19,7 @@ from typing import NamedTuple
 from beirnl.datasets.files import suffix_of
 from beirnl.datasets.repositories import Tables, tables
 from beirnl.errors import DataError, PrerequisiteError
-from beirnl.models.cache import cache_directory
+from beirnl.models.cache import cache_directory, quiet_hub
 
 _LOG = logging.getLogger(__name__)
 _CARD = "README.md"
@@ -139,7 +139,7 @@ def _download(snapshot: Snapshot, names: list[str]) -> None:
 def _snapshot(repository: str, revision: str, names: list[str]) -> Path:
     from huggingface_hub import snapshot_download
 
-    with _hub_errors(repository, revision, names):
+    with _hub_errors(repository, revision, names), quiet_hub():
         return Path(
             snapshot_download(repository, repo_type="dataset", revision=revision, allow_patterns=names)
         )

@@ -13,6 +13,7 @@ from beirnl.datasets import rows
 from beirnl.datasets.beir import Judgement, Record, read_qrels, read_records
 from beirnl.errors import DataError
 from beirnl.schema import CORPUS, QRELS, QUERIES
+from beirnl.wording import counted
 
 _BUFFERED_BYTES = 64 << 20
 _EXAMPLES = 5
@@ -209,15 +210,18 @@ def read_queries(path: Path, judged: set[str]) -> tuple[pa.Table, list[str]]:
     refuse_two_texts(repeated, path)
     kept = {r.id: (row, r.id, "", r.text) for row, r in reversed(list(enumerate(records))) if r.id in judged}
     ordered = sorted(kept.values())
-    warnings = _repeated_warning(list(repeated["id"].unique(maintain_order=True)), "queries")
+    warnings = _repeated_warning(list(repeated["id"].unique(maintain_order=True)), "query", "queries")
     missing = sorted(judged - kept.keys())
     if missing:
         warnings.append(
-            f"qrels name {len(missing)} queries that {path.name} lacks; not scored: {examples(missing)}"
+            f"qrels name {counted(len(missing), 'query')} that {path.name} lacks; not scored: "
+            f"{examples(missing)}"
         )
     empty = [r.id for r in {r.id: r for r in records if r.id in judged}.values() if is_empty(r)]
     if empty:
-        warnings.append(f"{len(empty)} queries have no text; kept: {examples(empty)}")
+        warnings.append(
+            f"{counted(len(empty), 'query has', 'queries have')} no text; kept: {examples(empty)}"
+        )
     columns = [list(column) for column in zip(*ordered, strict=True)] if ordered else [[], [], [], []]
     return pa.table(columns, schema=QUERIES), warnings
 
@@ -254,29 +258,32 @@ def qrels_warnings(qrels: pl.DataFrame, corpus_ids: Iterable[pl.Series]) -> list
     missing = wanted.filter(~wanted.is_in(present.implode())).sort().to_list()
     if missing:
         warnings.append(
-            f"qrels name {len(missing)} documents that the corpus lacks; they count in the denominator of "
-            f"recall, as trec_eval counts them: {examples(missing)}"
+            f"qrels name {counted(len(missing), 'document')} that the corpus lacks; these count in the "
+            f"denominator of recall, as trec_eval counts them: {examples(missing)}"
         )
     best = qrels.group_by("query_id").agg(pl.col("relevance").max())
     empty = best.filter(pl.col("relevance") <= 0)["query_id"].sort().to_list()
     if empty:
         warnings.append(
-            f"{len(empty)} queries have no relevant document (all labels 0) and score 0: {examples(empty)}"
+            f"{counted(len(empty), 'query has', 'queries have')} no relevant document (all labels 0) and "
+            f"{'scores' if len(empty) == 1 else 'score'} 0: {examples(empty)}"
         )
     return warnings
 
 
-def _repeated_warning(ids: list[str], what: str) -> list[str]:
-    return (
-        [f"{len(ids)} {what} occur more than once with one text; kept once: {examples(ids)}"] if ids else []
-    )
+def _repeated_warning(ids: list[str], one: str, many: str) -> list[str]:
+    what = counted(len(ids), f"{one} occurs", f"{many} occur")
+    return [f"{what} more than once with one text; kept once: {examples(ids)}"] if ids else []
 
 
 def corpus_warnings(repeated: list[str], empty: list[str]) -> list[str]:
     """Warnings about repeated and about empty documents."""
-    warnings = _repeated_warning(repeated, "documents")
+    warnings = _repeated_warning(repeated, "document", "documents")
     if empty:
-        warnings.append(f"{len(empty)} documents have neither title nor text; kept: {examples(empty)}")
+        warnings.append(
+            f"{counted(len(empty), 'document has', 'documents have')} neither title nor text; kept: "
+            f"{examples(empty)}"
+        )
     return warnings
 
 

@@ -9,6 +9,7 @@ import msgspec
 
 from beirnl.datasets.rows import Judgement, Record, decoded, identifier, lines, relevance
 from beirnl.errors import DataError
+from beirnl.wording import counted
 
 _LABEL_HEADINGS = {"score", "relevance", "rel", "label", "qrel", "grade"}
 _ID = str | int | float | None
@@ -71,7 +72,7 @@ def column_texts(path: Path) -> Iterator[Record]:
         fields = decoded(raw, path, number).split("\t")
         if len(fields) not in (2, 3):
             raise DataError(
-                f"has {len(fields)} columns",
+                f"has {counted(len(fields), 'column')}",
                 where=f"{path}:{number}",
                 remedy="write identifier and text (or identifier, title and text), separated by tabs",
             )
@@ -92,7 +93,7 @@ def column_judgements(path: Path) -> Iterator[Judgement]:
         fields = _fields(decoded(raw, path, number))
         if len(fields) not in (3, 4):
             raise DataError(
-                f"has {len(fields)} columns",
+                f"has {counted(len(fields), 'column')}",
                 where=f"{path}:{number}",
                 remedy="write query-id, corpus-id and score, separated by tabs",
             )

@@ -11,6 +11,7 @@ from beirnl.graph import Node
 from beirnl.pipeline import Pipeline
 from beirnl.stages import STAGES
 from beirnl.store.artifacts import REDUCE
+from beirnl.wording import counted
 
 #: How far a rate may be off: that of a probe, and that of finished units.
 PROBED, FINISHED = Range(0.75, 1.0, 1.5), Range(0.9, 1.0, 1.15)
@@ -88,5 +89,5 @@ def of_finished(pipeline: Pipeline, sizes: Sizes, node: Node) -> Rate | None:
         whole=size if reduced or not STAGES[node.stage].reduce else None,
         reduction=reduced.seconds if reduced else 0.0,
         margin=FINISHED,
-        origin=f"{len(receipts):,} finished unit{'s' * (len(receipts) > 1)}",
+        origin=counted(len(receipts), "finished unit", "finished units"),
     )

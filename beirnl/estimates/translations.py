@@ -46,6 +46,7 @@ from beirnl.store.journal import Entry, Journal, bucket_range
 from beirnl.store.keys import digest, spec_fields
 from beirnl.translation import asks_for, piece_budget
 from beirnl.translation.asks import texts_of
+from beirnl.wording import counted
 
 ROWS = 20_000  # rows of each set that are looked up in the journal,
 UNITS = 128  # of so many units; of fewer
@@ -148,7 +149,9 @@ def _left_out(pipeline: Pipeline, translations: Sequence[Translation]) -> list[s
     """What the estimate does not count, or not at its own price."""
     lines = []
     if back := sum(t.back for t in pipeline.graph.translations):
-        lines.append(f"{back} translations back are not counted; each takes about what its translation takes")
+        lines.append(
+            f"not counted: {counted(back, 'translation')} back; each takes about what its translation takes"
+        )
     first = llm_of(translations[0].answers.spec)
     if any(llm_of(node.spec) != first for t in translations for node in _ladder(t)):
         lines.append("repairs by the second engine are counted at the price of the first")

@@ -4,12 +4,12 @@ What trec_eval computes without options is read here, so that the usual names co
 is read by ir_measures itself, which also says whether one of its providers computes it.
 """
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from beirnl.errors import ConfigError, PrerequisiteError
+from beirnl.wording import near
 
 #: Name in ir_measures -> trec_eval's name without and with a cutoff (None: there is no such form).
 _FAMILIES: Mapping[str, tuple[str | None, str | None]] = {
@@ -32,6 +32,7 @@ _ALIASES = {
     "RPrec": "Rprec",
     "Hole": "hole",
 }
+_TREC = re.compile(r"(?:_cut)?_([1-9][0-9]*)$")  # a cutoff as trec_eval writes it
 _PLAIN = re.compile(r"([A-Za-z_]+)(?:@([1-9][0-9]*))?")
 #: What a mistyped name is likely to mean; the first of those that are as near is named.
 _COMMON = (
@@ -125,7 +126,7 @@ def _of_library(name: str) -> Measure:
     try:
         parsed: Any = ir_measures.parse_measure(name)
     except (ValueError, NameError, TypeError, SyntaxError, AttributeError) as error:
-        raise ConfigError(f"unknown measure {name!r}", remedy=f"did you mean {_nearest(name)}?") from error
+        raise ConfigError(f"unknown measure {name!r}", remedy=_meant(name)) from error
     try:
         parsed.validate_params()
     except AssertionError as error:
@@ -135,7 +136,7 @@ def _of_library(name: str) -> Measure:
         return _parse(canonical)
     cutoff = parsed.params.get("cutoff")
     if cutoff is not None and cutoff < 1:
-        raise ConfigError(f"measure {name!r} has a cutoff below 1", remedy=f"did you mean {_nearest(name)}?")
+        raise ConfigError(f"measure {name!r} has a cutoff below 1", remedy=_meant(name))
     _check_provider(name, parsed)
     return Measure(canonical, "", cutoff, "ir_measures")
 
@@ -178,15 +179,17 @@ def _forms(parsed: Any) -> str:
     return f"its parameters are {given}{told}" if given else "it takes no parameters"
 
 
-def _nearest(name: str) -> str:
-    """The common name next to a mistyped one, with its cutoff."""
-    by_lower = {common.lower(): common for common in _COMMON}
+def _meant(name: str) -> str:
+    """The common name next to a mistyped one, with its cutoff, or how names are written."""
+    by_name = {common: common for common in _COMMON}
     for alias, family in _ALIASES.items():
-        by_lower |= {
-            common.lower().replace(f"{family.lower()}@", f"{alias.lower()}@"): common
-            for common in _COMMON
-            if common.startswith(f"{family}@")
+        starts = f"{family}@"
+        by_name |= {
+            common.replace(starts, f"{alias}@"): common for common in _COMMON if common.startswith(starts)
         }
-    [close] = difflib.get_close_matches(name.lower(), by_lower, 1, 0.0)
-    cutoff = re.search(r"@[1-9][0-9]*$", name)
-    return re.sub(r"@[0-9]+$", cutoff[0], by_lower[close]) if cutoff else by_lower[close]
+    written = _TREC.sub(r"@\1", name)
+    meant = by_name.get(near(re.sub(r"@[0-9]+$", "@10", written), by_name))
+    if not meant:
+        return "use a name of ir_measures, as nDCG@10, R@100 or AP"
+    cutoff = re.search(r"@[1-9][0-9]*$", written)
+    return f"did you mean {re.sub(r'@[0-9]+$', cutoff[0], meant) if cutoff else meant}?"

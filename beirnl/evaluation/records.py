@@ -1,7 +1,7 @@
 """What an evaluation hands on: records (the JSON contract), and the report that tables and page show."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from beirnl.evaluation.uncertainty import Uncertainty
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
+#: Whose scores: a system, a dataset and a language.
+Subject = tuple[str, str, str]
 
 
 class Strict(BaseModel):
@@ -186,6 +188,7 @@ class Report:
         records: numbers; at most one per dataset, language, system and measure.
         translations: by dataset.
         warnings: what a reader must know before trusting a number; one line each.
+        concerns: whose scores a warning is about; one that is not there is about all.
         runs: files with the rankings.
         scores: columns dataset, language, part, system, query_id, measure, value.
         notes: plain statements, such as the quality that the translating model can have.
@@ -218,6 +221,7 @@ class Report:
     parts: Sequence["Part"] = ()
     uncertainty: "Uncertainty | None" = None
     pairs: bool = False
+    concerns: Mapping[str, Collection[Subject]] = field(default_factory=dict)
 
 
 _RECORDS = TypeAdapter(tuple[Record, ...])

@@ -27,6 +27,7 @@ from beirnl.stages.translate import llm_of
 from beirnl.store.journal import Journal, journal_name
 from beirnl.store.keys import digest
 from beirnl.store.places import Place
+from beirnl.wording import counted
 
 
 class _DeferredError(BeirnlError):
@@ -49,7 +50,7 @@ class _Collector(Asker):
         assert self.executor is not None
         for key, request in pending.items():
             self.executor.write(self.spec, self.origin, key, request)
-        raise _DeferredError(f"{len(pending)} requests are to be answered first")
+        raise _DeferredError(f"{counted(len(pending), 'request is', 'requests are')} to be answered first")
 
 
 class _Nothing:

@@ -13,6 +13,7 @@ from beirnl.graph.nodes import Graph, Node, Texts, back_version
 from beirnl.graph.translations import Subject, translated
 from beirnl.stages.imports import CorpusSpec, JudgedSpec, LinesSpec
 from beirnl.store.keys import FileDigests
+from beirnl.wording import counted
 
 
 def variants(
@@ -178,7 +179,7 @@ def _check_parallel(experiment: Experiment, config: ParallelConfig) -> None:
     counts = [len(file.read_bytes().splitlines()) for file in files]
     if counts[0] != counts[1]:
         raise DataError(
-            f"has {counts[1]:,} lines, and {files[0].name} has {counts[0]:,}",
+            f"has {counted(counts[1], 'line')}, and {files[0].name} has {counts[0]:,}",
             where=files[1],
             remedy="give files with one segment a line, as many in both",
         )

@@ -10,6 +10,7 @@ from beirnl.llm.protocol import LLM, Answer, Enough, Request, never
 from beirnl.specs import LlmSpec
 from beirnl.store.failpoints import failpoint
 from beirnl.store.journal import Entry, Journal
+from beirnl.wording import counted
 
 
 @dataclass
@@ -87,7 +88,9 @@ class Asker:
             raise stop
         if len(answers) < len(pending):
             self.watch(self.usage)  # says why, if the run is being stopped
-            raise EngineError(f"the engine has left {len(pending) - len(answers)} requests without an answer")
+            raise EngineError(
+                f"the engine has left {counted(len(pending) - len(answers), 'request')} without an answer"
+            )
         return answers
 
     def new_answers(self, pending: Mapping[str, Request], enough: Enough) -> Iterator[tuple[str, Answer]]:

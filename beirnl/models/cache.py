@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -177,13 +177,29 @@ def _remove_leftovers(folder: Path) -> None:
         shutil.rmtree(leftover, ignore_errors=True)
 
 
+@contextlib.contextmanager
+def quiet_hub() -> Iterator[None]:
+    """Without the lines in which the hub's client tells its retries: what it raises at last says enough."""
+    from huggingface_hub.utils import logging as hub_logging
+
+    before = hub_logging.get_verbosity()
+    hub_logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        hub_logging.set_verbosity(before)
+
+
 def _downloaded(repository: str, revision: str | None) -> Path:
     import httpx
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
     try:
-        return Path(snapshot_download(repository, revision=revision, ignore_patterns=list(_OTHER_FORMATS)))
+        with quiet_hub():
+            return Path(
+                snapshot_download(repository, revision=revision, ignore_patterns=list(_OTHER_FORMATS))
+            )
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, httpx.HTTPError, OSError) as error:
         pinned = f" --revision {revision}" if revision else ""
         raise PrerequisiteError(

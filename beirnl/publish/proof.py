@@ -20,6 +20,7 @@ from beirnl.publish.find import Side, Translation
 from beirnl.publish.folders import ContentDigest, Folders
 from beirnl.store.artifacts import Artifact
 from beirnl.store.keys import file_sha256
+from beirnl.wording import counted
 
 _PIECE = 8_192
 _SCHEMA = {"id": pl.String, "title": pl.String, "text": pl.String}
@@ -119,12 +120,9 @@ def _raise(failures: list[Failure]) -> None:
         )
 
 
-_PLURAL = {"document": "documents", "query": "queries"}
-
-
 def _some(kind: str, ids: pl.Series) -> str:
     """``1 document (d7)``, ``3 queries (a, b, c)``."""
-    return f"{len(ids)} {kind if len(ids) == 1 else _PLURAL[kind]} ({examples(ids.to_list())})"
+    return f"{counted(len(ids), kind)} ({examples(ids.to_list())})"
 
 
 # Texts ------------------------------------------------------------------------------------------------------
@@ -227,7 +225,7 @@ def _qrels_failures(
         unique = ids.unique().sort()
         lost = unique.filter(~unique.is_in(known.implode()))
         if len(lost):
-            failures.append(Failure(path, f"judges {_some(kind, lost)} that is not there"))
+            failures.append(Failure(path, f"judges {_some(kind, lost)} not there"))
     if not failures and not written.equals(source):
         failures.append(Failure(path, _difference(written, source)))
     return failures
@@ -235,6 +233,6 @@ def _qrels_failures(
 
 def _difference(written: pl.DataFrame, source: pl.DataFrame) -> str:
     if written.height != source.height:
-        return f"holds {written.height} judgements, and the source {source.height}"
+        return f"holds {counted(written.height, 'judgement')}, and the source {source.height}"
     row = next(row for row in range(source.height) if written.row(row) != source.row(row))
     return f"judgement {row + 1} is {written.row(row)}, and in the source {source.row(row)}"

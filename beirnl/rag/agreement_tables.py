@@ -2,6 +2,7 @@
 
 from beirnl.evaluation.tables import Cell, Column, Table, number
 from beirnl.rag.agreement import PAPER, Agreement, Correlation
+from beirnl.wording import counted
 
 _SECTION = "Manual and generated questions"
 _NONE = "–"
@@ -19,7 +20,10 @@ def tables(found: Agreement) -> list[Table]:
 
 def _matrices(found: Agreement) -> Table:
     manual, generated = found.questions
-    groups = {f"manual ({manual:,} questions)": found.manual, f"generated ({generated:,})": found.generated}
+    groups = {
+        f"manual ({counted(manual, 'question')})": found.manual,
+        f"generated ({generated:,})": found.generated,
+    }
     columns = [Column("system"), *(Column(f"k = {k}", group) for group in groups for k in found.ks)]
     rows = [
         [Cell(system), *(Cell(f"{v:.3f}", float(v)) for matrix in groups.values() for v in matrix[at])]

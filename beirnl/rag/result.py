@@ -11,6 +11,7 @@ from beirnl.rag.agreement import Agreement, agreement
 from beirnl.rag.diagnostics import against_cost, confidence, positions, source_recall
 from beirnl.rag.marks import Estimate, Marks, Setup, accuracies, answerable, marks
 from beirnl.rag.selection import Choice, Confirmation, best_k, choose, confirm
+from beirnl.wording import counted
 
 _NO_COSTS = {"system": pl.String, "passages": pl.Int64, "dimension": pl.Int64, "seconds": pl.Float64}
 
@@ -102,10 +103,7 @@ def result(
     """
     settings = settings or Resampling()
     values = marks(questions, replies)
-    asked = sorted({setup.k for setup in values.setups})
-    if k not in asked or not k:
-        listed = ", ".join(str(one) for one in asked if one)
-        raise ConfigError(f"no question was asked with {k} passages", remedy=f"compare at one of {listed}")
+    _check_asked(values, k)
     found, open_book = accuracies(values, settings), answerable(values)
     at_k = [setup for setup in values.setups if setup.k == k]
     llms = list(dict.fromkeys(setup.llm for setup in values.setups))
@@ -131,6 +129,16 @@ def result(
         cut=len(replies.filter(pl.col("cut") > 0)),
         failed=failed or {},
     )
+
+
+def _check_asked(values: Marks, k: int) -> None:
+    """Refuse to compare systems where nothing was asked with so many passages."""
+    asked = sorted({setup.k for setup in values.setups if setup.k})
+    if k not in asked:
+        listed = ", ".join(map(str, asked))
+        raise ConfigError(
+            f"no question was asked with {counted(k, 'passage')}", remedy=f"compare at one of {listed}"
+        )
 
 
 def _agreements(

@@ -8,6 +8,7 @@ from beirnl.rag.diagnostics import DEPTHS
 from beirnl.rag.marks import Estimate, Setup
 from beirnl.rag.result import Result
 from beirnl.rag.selection import Choice, Comparison
+from beirnl.wording import counted
 
 BARE = "no passages"  # what k = 0 is called
 _CHOICE, _ACCURACY, _BEHIND = "Which system", "Accuracy", "Behind the accuracies"
@@ -51,7 +52,7 @@ def estimate(one: Estimate | None) -> Cell:
     if one is None:
         return Cell(_NONE)
     if not one.complete:
-        return Cell(f"incomplete ({one.questions:,} of {one.of:,} questions)")
+        return Cell(f"incomplete ({counted(one.questions, 'question', of=one.of)})")
     return between(*one[:3])
 
 
@@ -115,22 +116,24 @@ def _p(p: float) -> str:
 def _how(result: Result) -> str:
     """How intervals and p values are made."""
     questions, plain = len(result.marks.questions), result.marks.plain
-    said = f"Share of {questions:,} questions answered rightly; invalid answers are wrong. "
+    said = f"Share of {counted(questions, 'question')} answered rightly; invalid answers are wrong. "
     if plain:
         return said + "95 % Wilson intervals; exact McNemar tests."
     documents = int(result.marks.documents.max()) + 1
     return said + (
-        f"Averaged within the question over rotations; {documents:,} documents, of which a question without "
-        "one counts as one, are resampled: intervals are of the bootstrap and p of the randomisation "
-        f"test by document ({result.settings.bootstrap:,} resamples, {result.settings.randomisation:,} "
-        f"assignments, seed {result.settings.seed})."
+        f"Averaged within the question over rotations; "
+        f"{counted(documents, 'document')}, of which a question without one counts as one, are resampled: "
+        "intervals are of the bootstrap and p of the randomisation test by document "
+        f"({result.settings.bootstrap:,} resamples, {result.settings.randomisation:,} assignments, "
+        f"seed {result.settings.seed})."
     )
 
 
 def _hard(result: Result) -> str:
     total = len(result.marks.questions)
     return (
-        f", without the {result.answerable:,} of {total:,} questions that most LLMs answer rightly at k = 0"
+        f", without the {counted(result.answerable, 'question', of=total)} that most "
+        "LLMs answer rightly at k = 0"
     )
 
 
@@ -164,7 +167,10 @@ def _pairs(result: Result, choice: Choice, name: str) -> Table:
         for one in choice.comparisons
     ]
     heads = ("system", "over", "difference", "p", "p (Holm)", "wins / losses / ties", "could have shown")
-    caption = f"Holm's correction over the {len(rows)} pairs of this table, which were declared beforehand."
+    caption = (
+        f"Holm's correction over the {counted(len(rows), 'pair')} of this table, "
+        "which were declared beforehand."
+    )
     return table(_ACCURACY, f"All pairs at k = {result.k}: {name}", caption, heads, rows)
 
 

@@ -6,6 +6,7 @@ from beirnl.rag.diagnostics import one_number
 from beirnl.rag.result import Result
 from beirnl.rag.result_tables import named
 from beirnl.rag.selection import Choice
+from beirnl.wording import counted
 
 
 def notes(result: Result) -> list[str]:
@@ -20,8 +21,8 @@ def notes(result: Result) -> list[str]:
     if result.answerable:
         total = len(result.marks.questions)
         found.append(
-            f"{result.answerable:,} of {total:,} questions are answered rightly by most LLMs without any "
-            "passage, some by chance; accuracies are given with and without them."
+            f"{counted(result.answerable, 'question is', 'questions are', of=total)} answered rightly by "
+            "most LLMs without any passage, some by chance; accuracies are given with and without them."
         )
     return found
 
@@ -54,8 +55,8 @@ def _warnings(result: Result) -> Iterator[str]:
     for setup, one in result.found.items():
         if not one.complete:
             yield (
-                f"{named(setup)} at k = {setup.k} with {setup.llm} has answers to {one.questions:,} of "
-                f"{one.of:,} questions and is not compared."
+                f"{named(setup)} at k = {setup.k} with {setup.llm} has answers to "
+                f"{counted(one.questions, 'question', of=one.of)} and is not compared."
             )
     for llm, (number, share) in one_number(result.positions).items():
         yield (
@@ -63,4 +64,6 @@ def _warnings(result: Result) -> Iterator[str]:
             "so that its accuracy says nothing of systems."
         )
     if result.cut:
-        yield f"{result.cut:,} prompts were too long and lack passages: their k is less than it says."
+        what = "too long and lacks passages: its", "too long and lack passages: their"
+        said = counted(result.cut, f"prompt was {what[0]}", f"prompts were {what[1]}")
+        yield f"{said} k is less than it says."

@@ -8,7 +8,6 @@ import csv
 import datetime
 import re
 from collections.abc import Iterable
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import TypeVar
@@ -34,6 +33,7 @@ from beirnl.registry.profiles import ProfileEntry as ProfileEntry
 from beirnl.registry.profiles import bm25_profiles as bm25_profiles
 from beirnl.registry.profiles import profiles as profiles
 from beirnl.specs import ModelRef
+from beirnl.wording import near
 
 _T = TypeVar("_T")
 
@@ -121,8 +121,7 @@ def language_meant(text: str) -> LanguageEntry | None:
     by_name = {entry.name.lower(): entry for entry in languages().values()}
     by_code = {entry.iso3: entry for entry in languages().values()} | languages()
     found = by_name.get(wanted) or by_code.get(re.split("[-_]", wanted)[0])
-    close = get_close_matches(wanted, by_name, 1, 0.75)
-    return found or (by_name[close[0]] if close else None)
+    return found or by_name.get(near(wanted, by_name))
 
 
 def model(name: str) -> ModelEntry:
@@ -174,8 +173,7 @@ def find_model(name: str) -> ModelEntry | None:
 
 def model_like(hub: str) -> str:
     """The hub path of the registry that a hub path without an entry may be meant for, or empty."""
-    close = get_close_matches(hub, [entry.hub for entry in models().values() if entry.hub], 1, 0.85)
-    return close[0] if close else ""
+    return near(hub, [entry.hub for entry in models().values() if entry.hub])
 
 
 def instruction(dataset: str, language: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from beirnl.errors import ConfigError, nearest
 from beirnl.registry.entries import Entry, read
+from beirnl.wording import near
 
 
 class Counts(Entry):
@@ -168,10 +169,9 @@ def part_of(entry: DatasetEntry, part: str) -> DatasetEntry | None:
 def near_datasets(name: str, otherwise: str = "") -> str:
     """Which datasets could have been meant, in words; ``otherwise`` as for :func:`nearest`."""
     entries = datasets().values()
-    near = nearest(name, [n for entry in entries for n in (entry.name, *entry.aliases)], otherwise)
-    if near.startswith("did you mean"):
-        return near
-    return nearest(name, [entry.name for entry in entries if not entry.whole], otherwise)
+    names = [n for entry in entries for n in (entry.name, *entry.aliases)]
+    wholes = [entry.name for entry in entries if not entry.whole]
+    return nearest(name, names if near(name, names) else wholes, otherwise)
 
 
 def unknown_dataset(text: str) -> ConfigError:

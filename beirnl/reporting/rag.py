@@ -20,6 +20,7 @@ from beirnl.rag.result import Result
 from beirnl.rag.result import result as evaluated
 from beirnl.stages.questions import contexts_of, prompts_of, questions_of, references_of
 from beirnl.store.artifacts import Artifact
+from beirnl.wording import counted
 
 
 def answered(pipeline: Pipeline, finished: Collection[str], settings: Resampling) -> Report:
@@ -168,7 +169,10 @@ class _Gathered:
         rag = self._pipeline.experiment.rag
         assert rag is not None
         if rag.passages.budget:
-            yield f"k stands for k x {rag.passages.budget:,} tokens of the answering LLM, in whole passages."
+            yield (
+                f"k stands for k x {counted(rag.passages.budget, 'token')} of the answering "
+                "LLM, in whole passages."
+            )
         for one in rag.answers:
             if one.open:
                 yield (
@@ -185,7 +189,8 @@ class _Gathered:
             )
             if naive:
                 yield (
-                    f"{llm} was asked {distinct:,} distinct prompts in place of {naive:,} "
+                    f"{llm} was asked {counted(distinct, 'distinct prompt', 'distinct prompts')} in place "
+                    f"of {naive:,} "
                     f"({1 - distinct / naive:.0%} saved)."
                 )
 
@@ -200,7 +205,7 @@ class _Gathered:
                     counts[name.removeprefix("refused: ")] = number
         made = self._artifact(node).parts[0].rows
         why = ", ".join(f"{name} {number:,}" for name, number in counts.items())
-        yield f"{made:,} questions were made; " + (
+        yield f"{counted(made, 'question was', 'questions were')} made; " + (
             f"refused attempts: {why}." if why else "none was refused."
         )
 
@@ -208,8 +213,8 @@ class _Gathered:
 def _removed(whole: Result, number: int) -> Iterator[str]:
     """What the comparison would be with the questions that were removed."""
     yield (
-        f"{number:,} questions that most models answer rightly without any passage were removed, some of "
-        "them answered so by chance. With them:"
+        f"Removed: {counted(number, 'question')} that most models answer rightly without any passage, some "
+        "by chance. With them:"
     )
     for setup, one in whole.found.items():
         if setup.k in (0, whole.k):

@@ -11,6 +11,7 @@ from beirnl.history import Interval, Run, StageTime, merged, runs, stage_times
 from beirnl.pipeline import Pipeline
 from beirnl.store.events import read_events
 from beirnl.tally import duration, rate_text, size_text
+from beirnl.wording import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,7 +55,8 @@ def timeline(pipeline: Pipeline, *, strips: bool = False) -> Report:
     if not stages:
         raise DataError("no run has left events", where=path, remedy="run the experiment first")
     failures = [f"{duration(f.at)} {stage.stage}: {f.what}" for stage in stages for f in stage.failures]
-    more = [f"{len(failures) - _FAILED} more failures"] if len(failures) > _FAILED else []
+    rest = len(failures) - _FAILED
+    more = [counted(rest, "more failure", "more failures")] if rest > 0 else []
     return Report(
         name=f"{pipeline.experiment.name}: timeline",
         tables=[table(history, stages, strips)],
@@ -70,7 +72,7 @@ def table(history: Sequence[Run], stages: Sequence[StageTime], strips: bool) -> 
     rows = [[*_row(stage, whole), *([Cell(strip(stage, whole))] if strips else [])] for stage in stages]
     between = max(0.0, whole - sum(stage.wall for stage in stages))
     rows.append([Cell("between stages"), *_blank(2), *_time(between, whole), *_blank(len(columns) - 5)])
-    number = f"{len(history)} run{'s' * (len(history) > 1)}, {duration(whole)} of wall time"
+    number = f"{counted(len(history), 'run')}, {duration(whole)} of wall time"
     caption = (
         f"{number}. Worker-seconds: how long workers had a unit; busy: their share of the workers' time, the "
         "rest is loading a model, waiting, or idle."
@@ -153,7 +155,8 @@ def chart(history: Sequence[Run], stages: Sequence[StageTime]) -> Plot:
         axes.set_xticks(_tick_marks(whole))
         axes.xaxis.set_major_formatter(lambda value, _: duration(value))
     said = "; ".join(
-        f"{s.stage} {duration(s.wall)}, {len(s.lanes)} workers {s.busy:.0%} busy, {len(s.failures)} failures"
+        f"{s.stage} {duration(s.wall)}, {counted(len(s.lanes), 'worker')} {s.busy:.0%} busy, "
+        f"{counted(len(s.failures), 'failure')}"
         for s in stages
     )
     cut = [s for s in stages if len(s.lanes) > _LANES]

@@ -11,7 +11,6 @@ piece and not once per word of the text.
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 from itertools import accumulate, chain, pairwise
@@ -22,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from beirnl.errors import ConfigError
+from beirnl.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
     import regex
@@ -170,12 +169,8 @@ def analyzer(name: str) -> Analyzer:
         ConfigError: there is none of that name.
     """
     if name not in ANALYZERS:
-        near = get_close_matches(name, ANALYZERS, 1, 0) or sorted(ANALYZERS)
-        raise ConfigError(
-            f"there is no analyzer {name!r}",
-            where="analyzer",
-            remedy=f"did you mean {near[0]!r}? There are: {', '.join(sorted(ANALYZERS))}",
-        )
+        remedy = nearest(name, sorted(ANALYZERS))
+        raise ConfigError(f"there is no analyzer {name!r}", where="analyzer", remedy=remedy)
     return Analyzer(name, ANALYZERS[name])
 
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from beirnl.errors import EngineError
+from beirnl.wording import counted
 
 _SHOWN = 60  # characters of a text
 
@@ -30,7 +31,7 @@ def check_number(found: int, texts: Sequence[Any], model: str, what: str = "vect
     """
     if found != len(texts):
         raise EngineError(
-            f"the model returned {found} {what} for {len(texts)} texts",
+            f"the model returned {found} {what} for {counted(len(texts), 'text')}",
             where=model,
             remedy="it must return one for each; what was finished before stays",
         )
@@ -53,7 +54,7 @@ def check_finite(finite: np.ndarray, texts: Sequence[Any], model: str, remedy: s
         first = texts[broken[0]]
         shown = " | ".join([first] if isinstance(first, str) else first)
         raise EngineError(
-            f"the model returned NaN or infinity for {len(broken)} of {len(texts)} texts, "
+            f"the model returned NaN or infinity for {counted(len(broken), 'text', of=len(texts))}, "
             f"first {shown[:_SHOWN]!r}",
             where=model,
             remedy=remedy,

@@ -22,6 +22,7 @@ from beirnl.specs import EncoderSpec
 from beirnl.store.failpoints import failpoint
 from beirnl.store.journal import Entry, Journal
 from beirnl.store.keys import digest
+from beirnl.wording import counted
 
 Counting = Literal["cl100k_base", "bytes"]
 Cutter = Callable[[str], tuple[str, bool]]
@@ -199,7 +200,10 @@ class JournalledEncoder:
                 if answer.refused and len(request) > 1:  # one of its texts is at fault
                     halves += [request[: len(request) // 2], request[len(request) // 2 :]]
                 elif answer.error:
-                    failed = failed or f"{answer.error}, for {len(request)} texts, first {request[0][:60]!r}"
+                    failed = (
+                        failed
+                        or f"{answer.error}, for {counted(len(request), 'text')}, first {request[0][:60]!r}"
+                    )
                 else:
                     found |= self._keep([keys[text] for text in request], answer)
             if self._stop:

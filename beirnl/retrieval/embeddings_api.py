@@ -16,6 +16,7 @@ from beirnl.llm.http.client import Client
 from beirnl.llm.http.retry import RefusedError, TransientError
 from beirnl.retrieval.answers import check_finite
 from beirnl.specs import EncoderSpec
+from beirnl.wording import counted
 
 ROUTE = "/v1/embeddings"
 
@@ -122,14 +123,16 @@ def read_vectors(
     body = _parsed(payload)
     if sorted(item.index for item in body.data) != list(range(len(texts))):
         raise EngineError(
-            f"the server gave {len(body.data)} vectors for {len(texts)} texts", where=model, remedy=_OTHER
+            f"the server gave {counted(len(body.data), 'vector')} for {counted(len(texts), 'text')}",
+            where=model,
+            remedy=_OTHER,
         )
     rows = [_numbers(item.embedding) for item in sorted(body.data, key=lambda item: item.index)]
     expected = dimensions or len(rows[0])
     for row in rows:
         if len(row) != expected or not expected:
             raise EngineError(
-                f"the server gave a vector of {len(row)} numbers where {expected} were expected",
+                f"the server gave a vector of {counted(len(row), 'number')} where {expected} were expected",
                 where=model,
                 remedy="leave `dimensions` out, or set it to a number that the model knows",
             )

@@ -23,6 +23,7 @@ from beirnl.retrieval.languages import set_language
 from beirnl.retrieval.task_adapters import TaskAdapters
 from beirnl.retrieval.tokens import TOKENISED, Prepared, Tokens
 from beirnl.specs import EncoderSpec
+from beirnl.wording import counted
 
 TextKind = Literal["query", "document"]
 
@@ -146,7 +147,7 @@ class _BatchingEncoder:
         check_number(len(vectors), texts, name)
         if vectors.shape[1:] != (self._backend.dimension,):
             raise EngineError(
-                f"the model returned an array of shape {vectors.shape} for {len(texts)} texts",
+                f"the model returned an array of shape {vectors.shape} for {counted(len(texts), 'text')}",
                 where=name,
                 remedy=f"it must return {self._backend.dimension} numbers for each text",
             )
@@ -210,7 +211,7 @@ class _SentenceTransformer:
                 vectors: np.ndarray = self._forward(items, kind)["sentence_embedding"].float().cpu().numpy()
         except torch.OutOfMemoryError as error:
             raise EngineError(
-                f"a batch of {len(items)} texts does not fit into the device's memory",
+                f"a batch of {counted(len(items), 'text')} does not fit into the device's memory",
                 where=self._name,
                 remedy="lower batch_size, batch_tokens or max_tokens, or give a worker a whole GPU",
             ) from error

@@ -20,6 +20,7 @@ import pyarrow as pa
 from beirnl.errors import ConfigError
 from beirnl.retrieval.topk import merge_runs
 from beirnl.schema import RUN
+from beirnl.wording import counted
 
 Method = Literal["rrf", "min-max", "z-score"]
 
@@ -70,7 +71,7 @@ def _check(method: str, weights: Sequence[float], runs: int) -> None:
         )
     if len(weights) != runs or not all(abs(weight) < float("inf") for weight in weights):
         raise ConfigError(
-            f"{runs} runs are fused with the weights {', '.join(map(str, weights))}",
+            f"{counted(runs, 'run is', 'runs are')} fused with the weights {', '.join(map(str, weights))}",
             remedy="give one finite weight per run, in their order",
         )
 

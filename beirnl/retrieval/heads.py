@@ -1,10 +1,10 @@
 """What a model's folder says that the model was trained for, before a library makes up what is missing."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 from beirnl.errors import ConfigError
+from beirnl.retrieval.own_code import read_json
 
 
 def check_cross_encoder(folder: Path, name: str) -> None:
@@ -13,7 +13,7 @@ def check_cross_encoder(folder: Path, name: str) -> None:
     Raises:
         ConfigError: the model does not score a pair with one number.
     """
-    facts = _json(folder / "config.json")
+    facts = read_json(folder / "config.json")
     if not facts:
         return
     modular = (folder / "modules.json").is_file() and not pools(folder)
@@ -38,7 +38,7 @@ def check_encoder(folder: Path, name: str) -> None:
     Raises:
         ConfigError: the model was not trained to give vectors of texts.
     """
-    if _is_classifier(_json(folder / "config.json")) and not (folder / "modules.json").is_file():
+    if _is_classifier(read_json(folder / "config.json")) and not (folder / "modules.json").is_file():
         raise ConfigError(
             "this model is a classifier or cross-encoder, which gives no vectors of texts",
             where=name,
@@ -48,13 +48,15 @@ def check_encoder(folder: Path, name: str) -> None:
 
 def pools(folder: Path) -> bool:
     """Whether the folder's modules pool token vectors into one, as a bi-encoder's do."""
-    return any(str(module["type"]).endswith(".Pooling") for module in _json(folder / "modules.json"))
+    return any(
+        str(module["type"]).endswith(".Pooling") for module in read_json(folder / "modules.json") or ()
+    )
 
 
 def has_projection(folder: Path) -> bool:
     """Whether the checkpoint brings the projection of token vectors; libraries would make up a random one."""
-    modules = [str(module["type"]) for module in _json(folder / "modules.json")]
-    kinds = _json(folder / "config.json").get("architectures") or ()
+    modules = [str(module["type"]) for module in read_json(folder / "modules.json") or ()]
+    kinds = (read_json(folder / "config.json") or {}).get("architectures") or ()
     return (
         any(module.endswith((".Dense", ".MultiVectorMask")) for module in modules)
         or "HF_ColBERT" in kinds
@@ -65,7 +67,3 @@ def has_projection(folder: Path) -> bool:
 def _is_classifier(facts: Any) -> bool:
     kinds = (facts or {}).get("architectures") or ()
     return any("ForSequenceClassification" in kind for kind in kinds)
-
-
-def _json(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}

@@ -76,7 +76,7 @@ def check_code(model: ModelRef, folder: Path) -> None:
         ConfigError: names the repository.
     """
     for file in (folder / "config.json", folder / "tokenizer_config.json"):
-        for reference in _references((_json(file) or {}).get("auto_map")):
+        for reference in _references((read_json(file) or {}).get("auto_map")):
             repository, elsewhere, _ = reference.partition("--")
             if elsewhere and model.trust_remote_code:
                 raise ConfigError(
@@ -115,12 +115,12 @@ def restore_buffers(model: Any) -> None:
 
 def needs_own_code(folder: Path) -> bool:
     """Whether a model's folder names modules that neither sentence-transformers nor transformers has."""
-    listed = _json(folder / "modules.json") or []
+    listed = read_json(folder / "modules.json") or []
     modules = [module for module in listed if isinstance(module, dict)]
     if any(not str(module.get("type", _OURS[0])).startswith(_OURS) for module in modules):
         return True
     places = {folder, *(folder / str(module.get("path", "")) for module in modules)}
-    configs = [_json(place / "config.json") or {} for place in places]
+    configs = [read_json(place / "config.json") or {} for place in places]
     return any(config.get("auto_map") and not _is_known(config.get("model_type")) for config in configs)
 
 
@@ -136,7 +136,8 @@ def _references(auto_map: Any) -> Iterator[str]:
         yield from (reference for reference in (named if isinstance(named, list) else [named]) if reference)
 
 
-def _json(path: Path) -> Any:
+def read_json(path: Path) -> Any:
+    """What a file of a checkpoint says; None where it is not there or is not JSON."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

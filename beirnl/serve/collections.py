@@ -13,6 +13,7 @@ from beirnl.reporting.scores import scores
 from beirnl.serve.answers import Dataset, Document, JudgedQuery, QueriesAnswer, Source, System
 from beirnl.serve.searching import Opener, Query, is_searchable
 from beirnl.serve.settings import Order
+from beirnl.wording import counted
 
 _NAMED = 3  # artifacts that are missing
 
@@ -36,7 +37,7 @@ def check_built(pipeline: Pipeline) -> None:
     if missing:
         named = ", ".join(dict.fromkeys(missing[:_NAMED])) + (", ..." if len(missing) > _NAMED else "")
         raise StoreError(
-            f"{len(missing)} of {len(states)} artifacts are not made ({named})",
+            f"{counted(len(missing), 'artifact is', 'artifacts are', of=len(states))} not made ({named})",
             where=pipeline.experiment.file,
             remedy=f"run them first: beirnl run {pipeline.experiment.file}",
         )

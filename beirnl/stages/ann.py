@@ -19,6 +19,7 @@ from beirnl.stages.dense import query_vectors
 from beirnl.stages.searching import SearchSpec, group
 from beirnl.store.artifacts import Artifact
 from beirnl.store.parquet import read_table
+from beirnl.wording import counted
 
 #: In graphs of a million clustered vectors about one in a hundred could not be reached from anywhere, however
 #: many candidates were looked at; in graphs of this size none.
@@ -190,8 +191,8 @@ def check_recall(spec: AnnSearchSpec, recall: Recall | None, where: str) -> None
     if recall is not None and recall.low < spec.min_recall:
         raise StageError(
             f"approximate search finds {recall.mean:.4f} of the exact top {spec.depth} (95 % interval "
-            f"{recall.low:.4f} to {recall.high:.4f}, {recall.queries} queries), less than min_recall = "
-            f"{spec.min_recall}",
+            f"{recall.low:.4f} to {recall.high:.4f}, {counted(recall.queries, 'query')}), less than "
+            f"min_recall = {spec.min_recall}",
             where=where,
             remedy=f"raise expansion_search above {spec.expansion_search}, then connectivity and "
             'expansion_add, or use search = "exact"',

@@ -15,6 +15,7 @@ from beirnl.specs import Spec
 from beirnl.stages.base import Unit
 from beirnl.store.parquet import read_table
 from beirnl.store.writing import OpenPart
+from beirnl.wording import counted
 
 
 class CorpusSpec(Spec):
@@ -98,7 +99,7 @@ def import_queries(unit: Unit) -> None:
     table, warnings = importing.read_queries(queries, judged)
     if not table.num_rows:
         raise DataError(
-            f"holds none of the {len(judged)} queries that {qrels.name} judges",
+            f"holds none of the {counted(len(judged), 'query')} that {qrels.name} judges",
             where=queries,
             remedy="check that queries and qrels belong together",
         )

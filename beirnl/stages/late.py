@@ -18,6 +18,7 @@ from beirnl.stages.base import Inputs, Task, Unit
 from beirnl.stages.searching import SearchSpec
 from beirnl.store.artifacts import Artifact
 from beirnl.store.keys import digest, spec_fields
+from beirnl.wording import counted
 
 PASSAGES_AT_ONCE = 1024  # encoded and written together, which bounds the memory
 SHARDS_PER_SEARCH = 16
@@ -89,7 +90,8 @@ def check_passages(spec: EmbedTokensSpec, inputs: Inputs, label: str) -> None:
     passages = inputs["rows"].rows
     if spec.kind == "document" and passages > spec.max_passages:
         raise ConfigError(
-            f"exhaustive late interaction takes {spec.max_passages:,} passages at most, not {passages:,}",
+            f"exhaustive late interaction takes {counted(spec.max_passages, 'passage')} at most, not "
+            f"{passages:,}",
             where=label,
             remedy='let another system find candidates (first = "BM25"), or raise max_passages',
         )

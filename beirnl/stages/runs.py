@@ -1,6 +1,6 @@
 """The stage that imports a run which was made elsewhere."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import polars as pl
@@ -12,6 +12,7 @@ from beirnl.errors import DataError
 from beirnl.schema import RUN
 from beirnl.stages.base import Unit
 from beirnl.stages.searching import SearchSpec
+from beirnl.wording import counted
 
 
 class RunFileSpec(SearchSpec):
@@ -66,8 +67,8 @@ def matched(
         raise DataError("holds no hits", where=path, remedy="check that the run was written whole")
     if len(foreign) == len(found):
         raise DataError(
-            f"none of its {len(found)} queries ({examples(foreign)}) is one of the {len(wanted)} of the "
-            f"dataset ({examples(wanted.to_list())})",
+            f"none of its {counted(len(found), 'query')} ({examples(foreign)}) is one of the {len(wanted)} "
+            f"of the dataset ({examples(wanted.to_list())})",
             where=path,
             remedy="give the run of this dataset and split",
         )
@@ -75,10 +76,19 @@ def matched(
     left = set(kept["doc_id"].unique().to_list()) if corpus is not None else set()
     for ids in corpus or ():
         left.difference_update(ids.to_pylist())
-    told = [
-        (missing, f"queries of {len(wanted)} are missing and count 0"),
-        (foreign, "queries are not judged in the dataset, and are left out"),
-        (sorted(left), "documents are not in the corpus; they keep their ranks"),
-    ]
-    warnings = [f"{path.name}: {len(ids)} {what}: {examples(ids)}" for ids, what in told if ids]
+    warnings = [f"{path.name}: {line}" for line in _told(missing, len(wanted), foreign, sorted(left))]
     return kept.to_arrow().cast(RUN), warnings
+
+
+def _told(missing: list[str], wanted: int, foreign: list[str], left: list[str]) -> Iterator[str]:
+    """What of a run is not the dataset's, and what it lacks."""
+    if missing:
+        said = counted(len(missing), "query is", "queries are", of=wanted)
+        yield f"{said} missing and {'counts' if len(missing) == 1 else 'count'} 0: {examples(missing)}"
+    if foreign:
+        said = counted(len(foreign), "query is", "queries are")
+        yield f"left out, since {said} not judged in the dataset: {examples(foreign)}"
+    if left:
+        one, many = "document is {}; it keeps its rank", "documents are {}; they keep their ranks"
+        said = counted(len(left), one, many).format("not in the corpus")
+        yield f"{said}: {examples(left)}"

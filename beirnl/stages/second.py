@@ -19,6 +19,7 @@ from beirnl.stages.base import Inputs, Task, Unit
 from beirnl.stages.searching import SearchSpec
 from beirnl.store.artifacts import Artifact
 from beirnl.store.keys import digest, spec_fields
+from beirnl.wording import counted
 
 SHARDS_PER_GATHERING = 32
 RERANKED_PER_UNIT = 100
@@ -128,7 +129,8 @@ def _passages(gathered: Artifact, ids: pa.Array) -> dict[str, str]:
     missing = set(ids.to_pylist()) - passages.keys()
     if missing:
         raise StoreError(
-            f"the run names {len(missing)} documents that the corpus lacks, such as {min(missing)!r}",
+            f"the run names {counted(len(missing), 'document')} that the corpus lacks, such as "
+            f"{min(missing)!r}",
             where=gathered.directory,
             remedy="mend the run's file if it was imported, else delete the folder of the run; run again",
         )

@@ -112,12 +112,6 @@ class Lease:
         except (ValueError, TypeError):
             return UNKNOWN
 
-    @staticmethod
-    def is_live(path: Path) -> bool:
-        """Whether a lease is held, as far as this host can tell at once."""
-        holder = Lease.holder(path)
-        return holder is not None and alive_here(holder) is not False
-
     def _create(self) -> bool:
         """Put the lease in place whole, or not at all; whether it is this run's."""
         return write_once(self._path, json.dumps({**self._me, "counter": 0}).encode())

@@ -217,6 +217,30 @@ def test_a_chosen_query_shows_what_both_found_and_what_neither_did(opened):
     assert opened.evaluate("document.querySelectorAll('#per-query [aria-current]').length") == 1
 
 
+#: What is shown of a query: heading, identifier, hits of A, of B and missed, and which row is marked.
+SHOWN = f"""[
+    {ARTICLE}.querySelector('h3').innerText, {ARTICLE}.querySelector('h3 + p').innerText,
+    [...{ARTICLE}.querySelectorAll('section')].map((one) => one.querySelectorAll('li').length),
+    [...document.querySelectorAll('#per-query [aria-current]')].map((one) => one.innerText),
+]"""
+
+
+def test_queries_are_stepped_through_forth_and_back(opened):
+    thee = [f"thee {ATTACK}", "Query q1", [2, 0, 1], [f"thee {ATTACK}"]]
+    none = ["q3", "Query q3", [0, 0, 0], ["q3"]]
+    coffee = ["koffie?", "Query q2", [1, 2, 0], ["koffie?"]]
+    rows = [thee, none, coffee]
+    for at in (0, 1, 2, 1, 0):
+        opened.evaluate(f"document.querySelectorAll('#per-query tbody button')[{at}].click()")
+        assert opened.evaluate(SHOWN) == rows[at]
+    opened.evaluate("document.querySelectorAll('#per-query tbody button')[2].focus()")
+    opened.press("Enter")
+    assert opened.evaluate(SHOWN) == coffee and opened.errors == []
+    opened.evaluate(f"{{ {CHOOSE.format(name='a', at=1)} }}")
+    assert opened.evaluate(f"{ARTICLE}.innerText").startswith("Choose a query")
+    assert opened.evaluate("document.querySelectorAll('#per-query [aria-current]').length") == 0
+
+
 def test_the_form_has_labels_and_tables_have_captions(opened):
     unlabelled = "[...document.querySelectorAll('select')].filter((e) => !e.labels[0]?.innerText).length"
     assert opened.evaluate(unlabelled) == 0

@@ -70,14 +70,14 @@ def test_02_qrels_that_name_a_missing_document_count_in_the_denominator(tmp_path
     path = one(tmp_path, [doc("a", "alpha")], [query("q", "alpha")], [("q", "a", 1), ("q", "gone", 1)])
     found = report(path)
     assert value(found, "R@100") == 0.5
-    assert any("1 documents that the corpus lacks" in line and "gone" in line for line in found.warnings)
+    assert any("1 document that the corpus lacks" in line and "gone" in line for line in found.warnings)
 
 
 def test_03_qrels_that_name_a_missing_query_are_not_scored(tmp_path):
     path = one(tmp_path, [doc("a", "alpha")], [query("q", "alpha")], [("q", "a", 1), ("gone", "a", 1)])
     found = report(path)
     assert [r.queries for r in found.records] == [1, 1] and value(found) == 1.0
-    assert any("1 queries that queries.jsonl lacks" in line and "gone" in line for line in found.warnings)
+    assert any("1 query that queries.jsonl lacks" in line and "gone" in line for line in found.warnings)
 
 
 def test_04_a_query_without_relevant_documents_scores_0_and_is_counted(tmp_path):
@@ -167,7 +167,7 @@ def test_12_the_same_document_twice_is_kept_once_with_a_warning(tmp_path):
         [("q", "a", 1)],
     )
     found = report(path)
-    assert any("1 documents occur more than once" in line for line in found.warnings)
+    assert any("1 document occurs more than once" in line for line in found.warnings)
     assert ranking(run(path))["q"] == ["a"]
 
 

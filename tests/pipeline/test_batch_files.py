@@ -91,7 +91,7 @@ def test_batch_files_out_and_back_until_nothing_is_left(tmp_path, monkeypatch):
 
     provider = Provider(answer)
     said = command("translate", path, "--write-batch", tmp_path / "out1")
-    assert said.code == 0 and "32 requests in 1 files" in said.out
+    assert said.code == 0 and "32 requests in 1 file:" in said.out
     assert len(requests(tmp_path / "out1")) == 32 and max(asked(requests(tmp_path / "out1")).values()) == 1
     provider.work(tmp_path / "out1", tmp_path / "results")
     said = command("translate", path, "--read-batch", tmp_path / "results")

@@ -82,8 +82,8 @@ def test_a_run_is_scored_on_qrels_as_trec_eval_scores_it(place, tmp_path):
     assert records[0]["conditions"]["search"] == "imported"
     (tmp_path / "short.json").write_text('{"q1": {"d1": 1}}')
     both = beirnl(*asked, "--run", tmp_path / "short.json", "--measures", "AP")
-    assert "mine: cut from 2 to 1 hits a query, the depth of short" in both.stdout
-    assert "short.json: 1 queries of 2 are missing and count 0: q2" in both.stdout.replace("\n", " ")
+    assert "mine: cut from 2 to 1 hit a query, the depth of short" in both.stdout
+    assert "short.json: 1 of 2 queries is missing and counts 0: q2" in both.stdout.replace("\n", " ")
     markdown = beirnl(*asked, "--format", "markdown").stdout
     assert markdown.startswith("# test\n")
 

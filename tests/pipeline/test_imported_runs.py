@@ -59,8 +59,8 @@ def test_a_run_is_scored_as_trec_eval_scores_its_file(tmp_path, folder):
     assert told["search"] == "imported" and told["model"] == "a-model" and told["depth"] == 4
     assert told["file"] == "own.nl.json" and len(told["file_sha256"]) == 64
     warned = "\n".join(found.warnings)
-    assert "own.nl.json: 1 queries of 3 are missing and count 0: q3" in warned
-    assert "1 queries are not judged in the dataset, and are left out: elsewhere" in warned
+    assert "own.nl.json: 1 of 3 queries is missing and counts 0: q3" in warned
+    assert "left out, since 1 query is not judged in the dataset: elsewhere" in warned
 
 
 def test_self_matches_go_where_the_dataset_says_so(tmp_path, folder):
@@ -128,7 +128,7 @@ def test_speed_is_told_only_of_what_was_made_here(tmp_path, folder):
     [
         (
             {"Q1": {"d1": 1.0}, "Q2": {}},
-            r"none of its 1 queries \(Q1\) is one of the 3 of the dataset \(q1, q2",
+            r"none of its 1 query \(Q1\) is one of the 3 of the dataset \(q1, q2",
         ),
         ({}, "a.json: holds no hits; check that the run was written whole"),
         ({"q1": {"d1": math.nan}}, "query 'q1': the score of document 'd1' is not a finite number"),
@@ -154,7 +154,5 @@ def test_documents_that_the_corpus_lacks_keep_their_ranks_and_are_told(tmp_path,
     found = report(
         experiment(tmp_path, dataset(folder) + system("run", "theirs", path=write(tmp_path / "a.json", hits)))
     )
-    assert any(
-        "1 documents are not in the corpus; they keep their ranks: nowhere" in w for w in found.warnings
-    )
+    assert any("1 document is not in the corpus; it keeps its rank: nowhere" in w for w in found.warnings)
     assert 0 < value(found, "theirs", "nDCG@10").value < 1 / 3

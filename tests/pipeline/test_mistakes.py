@@ -48,7 +48,7 @@ def test_an_empty_corpus_and_queries_that_nothing_judges(tmp_path):
     with pytest.raises(DataError, match=r"corpus\.jsonl: holds no documents"):
         run(experiment(tmp_path, dataset(empty) + BM25))
     other = write_beir(tmp_path / "other", [doc("a")], [query("q")], [("unknown", "a", 1)])
-    with pytest.raises(DataError, match=r"queries\.jsonl: holds none of the 1 queries"):
+    with pytest.raises(DataError, match=r"queries\.jsonl: holds none of the 1 query that"):
         run(experiment(tmp_path, dataset(other) + BM25))
     unjudged = write_beir(tmp_path / "unjudged", [doc("a")], [query("q")], [])
     with pytest.raises(DataError, match=r"test\.tsv: holds no judgements"):

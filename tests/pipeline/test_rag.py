@@ -140,7 +140,7 @@ def test_questions_that_nobody_can_make_end_the_run(tmp_path):
     folder.mkdir()
     (folder / "a.txt").write_text("Too short.")
     done = beirnl("run", experiment(tmp_path, rag(folder) + BM25), check=2)
-    assert "there are no questions (0 of 6 questions: of 1 documents 1 are too short" in done.stderr
+    assert "there are no questions (0 of 6 questions: of 1 document 1 is too short" in done.stderr
     (folder / "a.txt").unlink()
     done = beirnl("run", experiment(tmp_path, rag(folder) + BM25), check=2)
     assert "holds no files" in done.stderr and "Traceback" not in done.stderr

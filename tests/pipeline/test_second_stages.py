@@ -222,7 +222,7 @@ def test_a_document_that_the_corpus_lacks_is_named(clean, models, tmp_path):
 
     _, pipeline = clean
     node = next(node for node in pipeline.graph.nodes.values() if node.stage == "gather")
-    with pytest.raises(StoreError, match="names 1 documents that the corpus lacks, such as 'nowhere'"):
+    with pytest.raises(StoreError, match="names 1 document that the corpus lacks, such as 'nowhere'"):
         _passages(node.artifact(pipeline.workspace), pa.array(["nowhere"]))
 
 
@@ -231,7 +231,7 @@ def test_a_document_that_the_corpus_lacks_is_named(clean, models, tmp_path):
     [
         ('of = ["bm25", "bm52"]', "system above it is called 'bm52'"),
         ('of = ["bm25"]', "at least 2"),
-        ('of = ["bm25", "second"]\nweights = [1.0]', "2 systems have 1 weights"),
+        ('of = ["bm25", "second"]\nweights = [1.0]', "2 systems have 1 weight:"),
         ('of = ["bm25", "second"]\nmethd = "rrf"', "unknown key .*methd.*method"),
     ],
 )

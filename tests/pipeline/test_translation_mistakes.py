@@ -203,7 +203,7 @@ def test_commands_that_ask_nothing_need_no_key(tmp_path, monkeypatch):
     for words in (["plan", path], ["plan", path, "--estimate"], ["status", path]):
         assert command(*words).code == 0
     said = command("translate", path, "--write-batch", tmp_path / "files")
-    assert said.code == 0 and "5 requests in 1 files" in said.out
+    assert said.code == 0 and "5 requests in 1 file:" in said.out
     assert command("run", path, "--only", "import-corpus").code == 0
 
 
@@ -297,7 +297,7 @@ def test_a_reference_or_a_parallel_text_that_does_not_fit(tmp_path, place):
     (tmp_path / "reference.txt").write_text("Een regel.\n")
     files = f'source = "{tmp_path}/source.txt"\nreference = "{tmp_path}/reference.txt"\n'
     said = command("run", experiment(tmp_path, f'[[parallel]]\nname = "p"\n{files}' + translation()))
-    assert f"{tmp_path}/reference.txt: has 1 lines, and source.txt has 2" in said.error
+    assert f"{tmp_path}/reference.txt: has 1 line, and source.txt has 2" in said.error
     said = command(
         "run",
         experiment(

@@ -78,12 +78,12 @@ RANKED = {
     "n": ["long"],
 }
 WARNED = (
-    "1 documents occur more than once with one text; kept once: twice",
-    "1 documents have neither title nor text; kept: empty",
-    "qrels name 1 queries that FILE lacks; not scored: lost",
-    "qrels name 1 documents that the corpus lacks; they count in the denominator of recall, "
+    "1 document occurs more than once with one text; kept once: twice",
+    "1 document has neither title nor text; kept: empty",
+    "qrels name 1 query that FILE lacks; not scored: lost",
+    "qrels name 1 document that the corpus lacks; these count in the denominator of recall, "
     "as trec_eval counts them: gone",
-    "1 queries have no relevant document (all labels 0) and score 0: without",
+    "1 query has no relevant document (all labels 0) and scores 0: without",
 )
 
 

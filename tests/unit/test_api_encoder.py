@@ -263,7 +263,7 @@ def test_a_refused_text_is_found_and_named_and_the_others_are_kept(open_encoder)
     texts = [*TEXTS[:20], "far too long", *TEXTS[20:30]]
     with FaultServer(Refused("far too long")) as server:
         spec = spec_of(server, batch_size=8)
-        with pytest.raises(EngineError, match=r"400 .*for 1 texts, first 'far too long'.*max_tokens"):
+        with pytest.raises(EngineError, match=r"400 .*for 1 text, first 'far too long'.*max_tokens"):
             open_encoder(spec).encode(texts, "document")
         assert answered(server) == Counter(TEXTS[:30])
         open_encoder(spec, "two").encode(TEXTS[:30], "document")
@@ -294,11 +294,11 @@ def test_lists_and_base64_are_read_alike_in_the_order_of_their_index():
 @pytest.mark.parametrize(
     ("body", "number", "dimensions", "message"),
     [
-        (payload([1.0, 2.0]), 2, None, "gave 1 vectors for 2 texts"),
-        (payload([1.0, 2.0], [1.0, 2.0]), 1, None, "gave 2 vectors for 1 texts"),
-        (payload(), 1, None, "gave 0 vectors for 1 texts"),
+        (payload([1.0, 2.0]), 2, None, "gave 1 vector for 2 texts"),
+        (payload([1.0, 2.0], [1.0, 2.0]), 1, None, "gave 2 vectors for 1 text"),
+        (payload(), 1, None, "gave 0 vectors for 1 text"),
         (payload([1.0, 2.0]), 1, 3, "a vector of 2 numbers where 3 were expected"),
-        (payload([1.0, 2.0], [1.0]), 2, None, "a vector of 1 numbers where 2 were expected"),
+        (payload([1.0, 2.0], [1.0]), 2, None, "a vector of 1 number where 2 were expected"),
         (payload([]), 1, None, "a vector of 0 numbers"),
         (
             payload([1.0], [float("nan")]),
@@ -308,8 +308,8 @@ def test_lists_and_base64_are_read_alike_in_the_order_of_their_index():
         ),
         (payload([1.0, 1.0], [None, 1.0]), 2, None, "NaN or infinity for 1 of 2 texts, first 'document 1"),
         (payload([-float("inf")], [float("nan")]), 2, None, "for 2 of 2 texts, first 'document 0 about"),
-        (payload(encode(np.array([np.nan, 1.0]))), 1, None, "for 1 of 1 texts, first 'document 0 about"),
-        (payload(encode(np.array([np.inf, 1.0]))), 1, None, "for 1 of 1 texts, first 'document 0 about"),
+        (payload(encode(np.array([np.nan, 1.0]))), 1, None, "for 1 of 1 text, first 'document 0 about"),
+        (payload(encode(np.array([np.inf, 1.0]))), 1, None, "for 1 of 1 text, first 'document 0 about"),
     ],
 )
 def test_vectors_that_cannot_be_are_a_line(body, number, dimensions, message):

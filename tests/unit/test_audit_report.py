@@ -172,7 +172,7 @@ def test_labels_of_another_translation_are_said_and_not_counted(labelled):
     label(labelled, "carl", [item("small", "1", text="anders")], "j")
     found = report.gather(labelled)
     assert "carl" not in found.annotators
-    assert any(note.startswith("1 labels are of items or translations") for note in found.notes)
+    assert any(note.startswith("1 label is of items or translations") for note in found.notes)
 
 
 def test_a_sheet_without_labels_is_one_line(tmp_path):

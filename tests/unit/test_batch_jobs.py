@@ -164,7 +164,7 @@ def test_a_full_queue_is_waited_for(tmp_path, caplog):
 def test_a_full_queue_with_nothing_of_ours_in_it_ends_with_advice(tmp_path):
     with FaultServer() as server:
         server.store.refusals = [QUEUE_FULL] * 20
-        with pytest.raises(EngineError, match=r"does not take a batch of 1 requests.*lower batch_requests"):
+        with pytest.raises(EngineError, match=r"does not take a batch of 1 request .*lower batch_requests"):
             in_order(engine(server, tmp_path, poll_seconds=0.001), chats("a"))
         assert open_jobs(tmp_path) == []
 

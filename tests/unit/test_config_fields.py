@@ -218,7 +218,7 @@ SYSTEMS = [{"kind": "bm25", "name": "one"}, {"kind": "bm25", "name": "two"}]
         ),
         (
             {"system": [*SYSTEMS, {"kind": "fusion", "name": "F", "of": ["one", "two"], "weights": [1.0]}]},
-            "system 'F': 2 systems have 1 weights",
+            "system 'F': 2 systems have 1 weight:",
         ),
         (
             {"system": [*SYSTEMS, {"kind": "fusion", "name": "F", "of": ["one", "two", "one"]}]},

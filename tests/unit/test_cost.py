@@ -188,7 +188,7 @@ def test_the_total_is_the_sum_of_all_sets():
 
 
 def test_a_sample_of_one_is_refused():
-    with pytest.raises(DataError, match="s, query: 1 of 50 texts are in the sample"):
+    with pytest.raises(DataError, match="s, query: 1 of 50 texts is in the sample"):
         estimate([sample("query", 50, prompt=[10], source=[5])], PRICE)
     one = sample("query", 1, prompt=[10], source=[5])
     assert estimate([one], PRICE)[0].prompt_tokens.mid == 10.5

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import logging
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,7 +15,9 @@ from translated_set import translation
 
 from beirnl.datasets import beir, hub, sources
 from beirnl.errors import DataError, PrerequisiteError
+from beirnl.models.cache import model_path
 from beirnl.publish import publish
+from beirnl.specs import ModelRef
 
 DOCS = [doc("a", "alpha beta", "One"), doc("b", "beta gamma", "Two")]
 QUERIES = [query("q1", "alpha"), query("q2", "gamma")]
@@ -250,3 +253,20 @@ def test_an_entry_without_its_folder_comes_from_the_hub(repositories, tmp_path, 
     write_beir(tmp_path / "data" / "own", DOCS, QUERIES, QRELS)
     (place,) = sources.locate_entry(entry, tmp_path / "experiment.toml").values()
     assert place == sources.Place(tmp_path / "data" / "own")
+
+
+def test_the_hubs_client_is_quiet_while_it_is_asked(monkeypatch):
+    client = logging.getLogger("huggingface_hub.utils._http")
+    told = []
+
+    def unreachable(*args, **kwargs):
+        told.append(client.isEnabledFor(logging.WARNING))
+        raise OSError("no route")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", unreachable)
+    before = client.isEnabledFor(logging.WARNING)
+    with pytest.raises(PrerequisiteError, match="the hub is not reached"):
+        hub.fetch("org/set")
+    with pytest.raises(PrerequisiteError, match="hf download org/model"):
+        model_path(ModelRef(name="m", source="hub:org/model"))
+    assert told == [False, False] and client.isEnabledFor(logging.WARNING) == before

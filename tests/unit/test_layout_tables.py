@@ -298,6 +298,22 @@ def test_a_table_of_models_has_no_warnings_of_what_was_run():
     assert not tabled(found, "2").warnings and tabled(found, "3").warnings == ["a text was cut"]
 
 
+def test_a_table_has_the_warnings_of_its_own_datasets_and_systems():
+    concerns = {
+        "of its score": {("BM25", "scifact", "nl")},
+        "of another language": {("BM25", "scifact", "en")},
+        "of another dataset": {("BM25", "own", "nl")},
+        "of another system": {("mine", "scifact", "nl")},
+        "of nothing that is scored": set(),
+    }
+    lines = [*concerns, "of all"]
+    sizes = [DatasetSize("scifact", "en", "", 3, 4, 5)]
+    found = Report("r", [record()], warnings=lines, concerns=concerns, datasets=sizes)
+    assert tabled(found, "3").warnings == ["of its score", "of all"]
+    others = ["of another dataset", "of nothing that is scored"]
+    assert tabled(found, "1").warnings == [line for line in lines if line not in others]
+
+
 def test_table_6_needs_a_back_translation():
     with pytest.raises(PrerequisiteError, match=r"table 6 yet; .*back = true"):
         tabled(Report("r", [record()]), "6")

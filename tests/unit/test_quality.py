@@ -89,9 +89,9 @@ def test_rows_that_fell_back_to_nothing_count(parallel):
 
 
 def test_numbers_of_segments_must_agree():
-    with pytest.raises(DataError, match=r"2 translations stand against 1 references"):
+    with pytest.raises(DataError, match=r"2 translations stand against 1 reference"):
         score(["a", "b"], ["a"])
-    with pytest.raises(DataError, match=r"0 translations stand against 1 references"):
+    with pytest.raises(DataError, match=r"0 translations stand against 1 reference"):
         compare(["a"], [], ["a"])
     with pytest.raises(DataError, match="no references"):
         score([], [])

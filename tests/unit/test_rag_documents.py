@@ -167,7 +167,7 @@ def test_what_cannot_be_read_is_listed_with_the_reason(tmp_path):
     os.mkfifo(tmp_path / "pipe.txt")
     documents, unread = read_all(tmp_path)
     assert sorted(documents) == ["good.txt", "half.pdf", "open.pdf"]
-    assert documents["half.pdf"].note == "1 of 2 pages have no text (scanned, or pictures only)"
+    assert documents["half.pdf"].note == "1 of 2 pages has no text (scanned, or pictures only)"
     assert documents["open.pdf"].text == "owner only"
     expected = {
         ".git": "hidden",
@@ -399,7 +399,7 @@ def test_a_folder_without_readable_documents(tmp_path):
     assert len(listed) == 7
     assert "s0.pptx, s1.pptx, s2.pptx and 2 more: unknown kind of file (.pptx)" in str(caught.value)
     assert "e.txt: empty: holds no text" in str(caught.value)
-    assert "scan.pdf: scanned: none of its 1 pages" in str(caught.value)
+    assert "scan.pdf: scanned: none of its 1 page has" in str(caught.value)
     assert str(caught.value).endswith(f"give files of {', '.join(suffixes())}")
     assert "\n" not in str(caught.value)
 

@@ -311,7 +311,7 @@ def test_more_questions_than_documents_can_give_say_how_many_came_and_why():
     assert made.questions.num_rows == 5
     assert made.refused == {"malformed": 3, "error": 3, "near-duplicate": 3}
     assert made.shortage == (
-        "5 of 50 questions: of 9 documents 1 are too short to be asked and 3 gave no question; refused "
+        "5 of 50 questions: of 9 documents 1 is too short to be asked and 3 gave no question; refused "
         "attempts: error 3, malformed 3, near-duplicate 3"
     )
 

@@ -110,7 +110,7 @@ def test_other_forms_of_texts(tmp_path, name, text):
 
 def test_a_line_without_columns_is_named(tmp_path):
     (tmp_path / "queries.tsv").write_text("1\talpha\nno columns\n")
-    with pytest.raises(DataError, match=r"queries\.tsv:2: has 1 columns"):
+    with pytest.raises(DataError, match=r"queries\.tsv:2: has 1 column;"):
         list(beir.read_records(beir.queries_path(tmp_path)))
 
 

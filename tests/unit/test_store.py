@@ -16,7 +16,7 @@ from beirnl.store.artifacts import REDUCE, Artifact, Manifest, close_artifact, c
 from beirnl.store.files import disk_errors, write_atomically
 from beirnl.store.journal import Entry, Journal, Totals, bucket_range, totals
 from beirnl.store.keys import FileDigests, artifact_key, file_sha256
-from beirnl.store.lease import Lease
+from beirnl.store.lease import Lease, alive_here
 from beirnl.store.writing import PartWriter
 
 ROWS = pa.table([["q"], ["d"], [1]], schema=QRELS)
@@ -231,10 +231,10 @@ def test_shards_of_other_datasets_find_answers_where_their_ranges_meet(tmp_path)
 def test_a_second_holder_is_refused_by_name(tmp_path):
     path = tmp_path / "lease.json"
     with Lease(path):
-        assert Lease.is_live(path)
+        assert alive_here(Lease.holder(path))
         with pytest.raises(StoreError, match=f"process {os.getpid()} on "), Lease(path):
             pass
-    assert not path.exists() and not Lease.is_live(path)
+    assert not path.exists() and Lease.holder(path) is None
 
 
 def test_a_killed_holder_on_this_host_is_taken_over_at_once(tmp_path):
@@ -244,7 +244,7 @@ def test_a_killed_holder_on_this_host_is_taken_over_at_once(tmp_path):
         f"Lease(pathlib.Path({str(path)!r})).__enter__(); os.kill(os.getpid(), signal.SIGKILL)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == -9
-    assert path.exists() and not Lease.is_live(path)
+    assert path.exists() and alive_here(Lease.holder(path)) is False
     with Lease(path):
         assert Lease.holder(path)["pid"] == os.getpid()
 

@@ -43,7 +43,7 @@ def test_a_line_says_all_that_there_is_to_say():
         "60/200 units done, 4 running, 136 pending, 1 failed, 50 rows/s, 1,000 tokens/s, 12.3 MB, "
         "0.42 USD spent, 4 min 12 s left"
     )
-    assert tally.note() == "24 rows/s per worker, 1 failed attempts"
+    assert tally.note() == "24 rows/s per worker, 1 failed attempt"
     assert Tally(units=3).line() == "0/3 units done, 0 running, 3 pending"
 
 
@@ -65,7 +65,7 @@ def test_lines_are_told_at_the_pace_of_the_log(capsys, monkeypatch):
         lines.show(tally)
     lines.finish("fine")
     first, *told, last = capsys.readouterr().err.splitlines()
-    assert first == "embed          set/nl: 4000 units"
+    assert first == "embed          set/nl: 4,000 units"
     assert told[0] == "embed          set/nl: 10/4,000 units done, 0 running, 3,990 pending, 1 h 06 min left"
     assert 60 < len(told) < 120
     assert last == "embed          set/nl: done in 1 h 00 min, fine"

@@ -29,6 +29,7 @@ for (const button of document.querySelectorAll("thead th button")) button.addEve
 // ---- what the views share
 
 const count = (number) => number.toLocaleString("en");
+const counted = (number, one, many) => `${count(number)} ${number === 1 ? one : many}`;
 
 function element(name, content = "", kind = "") {
   const made = document.createElement(name);
@@ -89,8 +90,8 @@ if (section) {
     }));
     table.tBodies[0].append(...sorted(table.tBodies[0], 3, true));
     mark(table.querySelector("th[data-column='3']"), "descending");
-    status.textContent = `Of ${count(place.total)} queries, A is better on ${count(wins)}, B on ${count(losses)}, `
-      + `and they are equal on ${count(ties)} (${place.measures[measure]}). Below: ${below(place)}.`;
+    status.textContent = `Of ${counted(place.total, "query", "queries")}, A is better on ${count(wins)}, `
+      + `B on ${count(losses)}, and they are equal on ${count(ties)} (${place.measures[measure]}). Below: ${below(place)}.`;
     article.replaceChildren(element("p", "Choose a query to see what both systems found.", "below"));
   }
 
@@ -121,7 +122,8 @@ if (section) {
       element("p", `Not among the first ${count(place.depths[a])} of A or the first ${count(place.depths[b])} of B.`,
         "below"),
       lost.length ? element("ul", lost.map(([at]) => item(place, query, at))) : element("p", "None.")];
-    if (query.more) parts.push(element("p", `${count(query.more)} further relevant documents are not in this page.`));
+    const more = counted(query.more, "further relevant document is", "further relevant documents are");
+    if (query.more) parts.push(element("p", `${more} not in this page.`));
     return element("section", parts, "wide");
   }
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from beirnl import registry
 from beirnl.evaluation.page.drawing import COLOURS, INK, Plot, figure, finish, legend, legend_height, short
 from beirnl.evaluation.records import Record, Report
+from beirnl.wording import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -74,7 +75,9 @@ def _datasets(records: Sequence[Record], measure: str, systems: Collection[str])
     datasets = dict.fromkeys(record.dataset for record in own)
     lacking = {record.system for record in own} - set(systems)
     said = f"mean over {len(datasets)} datasets" if len(datasets) > 1 else next(iter(datasets))
-    return said + (f"; without {len(lacking)} systems that lack some" if lacking else "")
+    return said + (
+        f"; without {counted(len(lacking), 'system that lacks', 'systems that lack')} some" if lacking else ""
+    )
 
 
 def _parameters(records: Sequence[Record]) -> dict[_System, float]:

@@ -1,6 +1,6 @@
 """A report cut down to a table of the paper, or set beside what others have published."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from beirnl import registry
@@ -9,7 +9,7 @@ from beirnl.evaluation.paper.fact_tables import dataset_table, model_table
 from beirnl.evaluation.paper.identity import original, systems
 from beirnl.evaluation.paper.layout_tables import chosen, score_table
 from beirnl.evaluation.paper.published import Figure, Key, comparison, figures
-from beirnl.evaluation.records import Report
+from beirnl.evaluation.records import Record, Report
 from beirnl.evaluation.tables import Table, condition_tables
 from beirnl.evaluation.translations import back_translation
 from beirnl.registry.layouts import Layout, Source, heading, layout, source
@@ -70,23 +70,45 @@ def tabled(report: Report, name: str, sources: Sequence[str] = ()) -> Report:
     shown = [table for table in made if table.rows]
     if not shown:
         raise PrerequisiteError(f"there is nothing for table {name} yet", remedy=_REMEDIES[form.form])
-    warnings = () if form.form == "models" else report.warnings  # nothing that was run stands there
-    return Report(f"{report.name}: table {name}", warnings=warnings, notes=report.notes, tables=shown)
+    lines = list(_warnings(form, report))
+    return Report(f"{report.name}: table {name}", warnings=lines, notes=report.notes, tables=shown)
 
 
-def _scores(form: Layout, report: Report, sources: Sequence[Source]) -> list[Table]:
-    published = _published(form, sources)
+def _warnings(form: Layout, report: Report) -> Iterator[str]:
+    """The warnings of a report that are about a score or a dataset of a table."""
+    if form.form == "models":
+        return  # nothing that was run stands there
+    shown = {(record.system, record.dataset, record.language) for record in _shown(form, report)}
+    named = {row.dataset for row in form.rows}
+    if form.form == "back-translation" and report.back_translation:
+        named = {original(dataset) for dataset in report.back_translation.datasets}
+    for line in report.warnings:
+        subjects = report.concerns.get(line)
+        if (
+            subjects is None
+            or (form.form == "scores" and not shown.isdisjoint(subjects))
+            or (form.form != "scores" and any(original(dataset) in named for _, dataset, _ in subjects))
+        ):
+            yield line
+
+
+def _shown(form: Layout, report: Report) -> list[Record]:
+    """The records of a report that a table of scores shows."""
     places = {
         (name, dataset, row.language or form.language)
         for row, name in chosen(form, report.records)
         for dataset in form.datasets
     }
-    used = [
+    return [
         record
         for record in report.records
         if (record.system, original(record.dataset), record.language) in places
         and record.measure in form.measures
     ]
+
+
+def _scores(form: Layout, report: Report, sources: Sequence[Source]) -> list[Table]:
+    published, used = _published(form, sources), _shown(form, report)
     made = [score_table(form, report.records, sources, published)]
     if sources:
         made.append(comparison(used, systems(report.records), sources, published, report.datasets))

@@ -10,6 +10,7 @@ from beirnl.evaluation.paper.published import Figure, Key
 from beirnl.evaluation.records import Record
 from beirnl.evaluation.tables import DAGGER, NOT_BELOW, NOT_BELOW_TEXT, Cell, Column, Table
 from beirnl.registry.layouts import Layout, Row, Source, heading
+from beirnl.wording import counted
 
 _OURS = "ours"
 _NONE = "–"
@@ -232,6 +233,6 @@ def _caption(
 
 def _listed(datasets: Sequence[str], layout: Layout) -> str:
     if set(datasets) == set(layout.datasets):
-        return f"the {len(datasets)} datasets of the table"
+        return f"the {counted(len(datasets), 'dataset')} of the table"
     without = [heading(dataset) for dataset in layout.datasets if dataset not in datasets]
-    return f"the {len(datasets)} datasets of the table other than {', '.join(without)}"
+    return f"the {counted(len(datasets), 'dataset')} of the table other than {', '.join(without)}"

@@ -11,6 +11,7 @@ from beirnl.evaluation.records import DatasetSize, Record
 from beirnl.evaluation.tables import Cell, Column, Table
 from beirnl.registry import Counts
 from beirnl.registry.layouts import Source, heading, stands_for
+from beirnl.wording import counted
 
 #: Differences of published figures for one model and set that need no reason, as a fraction of 1.
 AGREEMENT = 0.0035
@@ -206,7 +207,7 @@ def _rules(record: Record, source: Source) -> Iterator[str]:
     depth = getattr(stated, "depth", None)
     cutoff = parse([record.measure])[0].cutoff
     if depth and cutoff and cutoff > depth:
-        yield f"only {depth} hits a query"
+        yield f"only {counted(depth, 'hit')} a query"
     translator = getattr(stated, "translation_model", None)
     if translator and source.translation and translator != source.translation:
         yield f"translated by {translator}, not {source.translation}"

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from beirnl.evaluation.measures.providers import ranked
 from beirnl.evaluation.runs import depth
+from beirnl.wording import counted
 
 
 class Cut(NamedTuple):
@@ -37,7 +38,7 @@ def cut_to_shortest(runs: Mapping[str, pa.Table | pl.DataFrame]) -> Cut:
     shortest = min(known, key=lambda name: known[name])
     least = known[shortest]
     warnings = tuple(
-        f"{name}: cut from {deep:,} to {least:,} hits a query, the depth of {shortest}"
+        f"{name}: cut from {deep:,} to {counted(least, 'hit')} a query, the depth of {shortest}"
         for name, deep in known.items()
         if deep > least
     )

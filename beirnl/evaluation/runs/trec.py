@@ -20,6 +20,7 @@ import pyarrow as pa
 from beirnl import schema
 from beirnl.errors import DataError
 from beirnl.store.files import write_atomically
+from beirnl.wording import counted
 
 _SPECIAL = "\0\ufeff" + "".join(chr(code) for code in range(0x3001) if chr(code).isspace())
 _ESCAPES = {char: "".join(f"%{byte:02X}" for byte in char.encode()) for char in _SPECIAL}
@@ -139,7 +140,9 @@ def _fields(line: bytes, where: str, extra_columns: bool) -> tuple[str, str, flo
     fields = line.split()
     if len(fields) < _RUN_COLUMNS or (len(fields) > _RUN_COLUMNS and not extra_columns):
         remedy = f"a line is {_FORM}; blanks inside ids are written %20"
-        raise DataError(f"{len(fields)} columns instead of {_RUN_COLUMNS}", where=where, remedy=remedy)
+        raise DataError(
+            f"{counted(len(fields), 'column')} instead of {_RUN_COLUMNS}", where=where, remedy=remedy
+        )
     try:
         query, doc = fields[0].decode(), fields[2].decode()
     except UnicodeDecodeError as error:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from beirnl.evaluation.records import Record, Report, Strict
 from beirnl.evaluation.tables import Cell, Column, Table
 from beirnl.evaluation.uncertainty import Comparison, Place, Resampling, Uncertainty
+from beirnl.wording import counted
 
 _SECTION = "Uncertainty"
 _NONE = "–"
@@ -79,7 +80,9 @@ def _pairs(measure: str, place: Place, uncertainty: Uncertainty) -> Table:
         for one in found
     ]
     columns = ("system", "over", "difference and interval", "p", "p (Holm)", "wins / losses / ties")
-    caption = f"Paired on the same queries; Holm's correction over the {len(found)} pairs of this table."
+    caption = (
+        f"Paired on the same queries; Holm's correction over the {counted(len(found), 'pair')} of this table."
+    )
     title = f"All pairs: {measure} on {place[0]} ({place[1]})"
     caption += _drawn(uncertainty.settings)
     return Table(_SECTION, title, caption, [Column(name) for name in columns], rows)

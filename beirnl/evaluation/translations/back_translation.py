@@ -17,6 +17,7 @@ from beirnl.errors import DataError
 from beirnl.evaluation.tables import Cell, Column, Table
 from beirnl.evaluation.uncertainty import resampling
 from beirnl.evaluation.uncertainty.resampling import Interval
+from beirnl.wording import counted
 
 ORIGINAL, BACK_TRANSLATED = "original", "back-translated"
 VERSIONS = (ORIGINAL, BACK_TRANSLATED)
@@ -188,8 +189,8 @@ def _missing(system: str, dataset: str, rows: pl.DataFrame, paired: int) -> str:
     if len(there) == 1:
         return f"{system} on {dataset}: only the {there[0]} version is scored, so it is left out"
     return (
-        f"{system} on {dataset}: {len(rows) - paired:,} of {len(rows):,} queries are scored in one version "
-        "only and left out"
+        f"{system} on {dataset}: {counted(len(rows) - paired, 'query is', 'queries are', of=len(rows))} "
+        "scored in one version only and left out"
     )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from beirnl.errors import DataError
 from beirnl.evaluation.tables import Cell, Column, Table
 from beirnl.evaluation.uncertainty.resampling import Interval, interval, p_value, resampled_sums
+from beirnl.wording import counted
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric
@@ -213,6 +214,7 @@ def _check(references: Sequence[str], *systems: Sequence[str]) -> None:
     for texts in systems:
         if len(texts) != len(references):
             raise DataError(
-                f"{len(texts):,} translations stand against {len(references):,} references",
+                f"{counted(len(texts), 'translation stands', 'translations stand')} against "
+                f"{counted(len(references), 'reference')}",
                 remedy="give one reference for each translation, in the same order",
             )

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from beirnl.llm.batch.book import Job
 from beirnl.llm.batch.provider import Look
+from beirnl.wording import counted
 
 logger = logging.getLogger("beirnl.batch")
 
@@ -52,8 +53,9 @@ class Board:
 
     def _line(self) -> str:
         states = Counter(seen.state for seen in self._jobs.values())
-        counted = ", ".join(f"{number} {state}" for state, number in states.items())
+        jobs = ", ".join(f"{number} {state}" for state, number in states.items())
         requests = sum(seen.requests for seen in self._jobs.values())
         answered = sum(seen.answered for seen in self._jobs.values())
-        told = f", {answered:,} of {requests:,} requests answered" if answered else f", {requests:,} requests"
-        return f"batch jobs: {counted}{told}; looked at every {self._seconds:g} s (poll_seconds)"
+        told = counted(requests, "request")
+        told = f"{answered:,} of {told} answered" if answered else told
+        return f"batch jobs: {jobs}, {told}; looked at every {self._seconds:g} s (poll_seconds)"

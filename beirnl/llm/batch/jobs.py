@@ -15,6 +15,7 @@ from beirnl.llm.batch.provider import BusyError, Look, Provider, RejectedError, 
 from beirnl.llm.protocol import Answer, Enough, Request, Surroundings, never
 from beirnl.specs import LlmSpec
 from beirnl.store.files import disk_errors
+from beirnl.wording import counted
 
 #: How often a request is ordered at most, within one call of ``generate``.
 ROUNDS = 3
@@ -182,7 +183,8 @@ class BatchLlm:
         if job.tries + 1 >= OFFERS and not self._book.others(job):
             self._book.fail(job)
             raise EngineError(
-                f"the provider does not take a batch of {len(job.waiting)} requests ({reason.what})",
+                f"the provider does not take a batch of {counted(len(job.waiting), 'request')} "
+                f"({reason.what})",
                 where=self._provider.server,
                 remedy="lower batch_requests, or ask the provider for a higher limit, and run again",
             ) from reason
@@ -202,7 +204,7 @@ class BatchLlm:
                 f"batch job {job.id} cannot be read ({error.what})",
                 where=self._provider.server,
                 remedy="use the key of the account that ordered it, or remove "
-                f"{self._book.place(job)} to order and pay its {len(job.waiting)} requests again",
+                f"{self._book.place(job)} to order and pay its {counted(len(job.waiting), 'request')} again",
             ) from error
         if look.state == "busy":
             busy = BusyError(look.reason, where=self._provider.server)
@@ -241,13 +243,14 @@ class BatchLlm:
         wanted.reasons |= reasons
         if look.state == "cancelled" and names - answered:
             raise EngineError(
-                f"batch job {job.id} was cancelled with {len(names - answered)} requests unanswered",
+                f"batch job {job.id} was cancelled with {counted(len(names - answered), 'request')} "
+                "unanswered",
                 where=self._provider.server,
                 remedy="run the same command again to order those",
             )
         if not answered and len(names) >= _MANY and len(set(reasons.values())) == 1:
             raise EngineError(
-                f"the provider answers none of the {len(names)} requests of batch job {job.id} "
+                f"the provider answers none of the {counted(len(names), 'request')} of batch job {job.id} "
                 f"({reasons.popitem()[1]})",
                 where=self._provider.server,
                 remedy="correct what it names (model, prompt, limits under [translation]) and run again",

@@ -18,6 +18,7 @@ from beirnl.llm.http.retry import LengthFieldError, RefusedError, TransientError
 from beirnl.llm.openai_format import endpoint, read_answer, request_body
 from beirnl.llm.protocol import Answer, Request
 from beirnl.specs import LlmSpec
+from beirnl.wording import counted
 
 _CONNECT_SECONDS = 10.0
 _KEEP_ALIVE_SECONDS = 4.0  # below the 5 s after which uvicorn, hence vLLM, drops an idle connection
@@ -70,7 +71,12 @@ class Health:
         if error.unreachable and self._heard < begun:
             raise EngineError(f"the server is gone ({error})", where=where, remedy=remedy)
         if self._failed >= self._limit:
-            raise EngineError(f"{self._failed} rows on end have failed ({error})", where=where, remedy=remedy)
+            raise EngineError(
+                f"{counted(self._failed, 'row')} on end {'has' if self._failed == 1 else 'have'} failed "
+                f"({error})",
+                where=where,
+                remedy=remedy,
+            )
 
 
 class Client:

@@ -15,6 +15,7 @@ from beirnl.rag.documents import html, objects, pdf, plain, transcripts, word
 from beirnl.rag.documents.descriptions import read_descriptions
 from beirnl.rag.documents.kinds import Document, Fault, Reader, Text, Unread, UnreadableError
 from beirnl.rag.tables import DOCUMENTS
+from beirnl.wording import counted
 
 #: Who reads which suffix (in lower case); :mod:`beirnl.rag.documents.objects` has those of rows.
 READERS: dict[str, Reader] = {
@@ -211,7 +212,7 @@ def _parsed(source: Source, fields: Sequence[str]) -> Iterator[Text | Fault]:
         reason = f"cannot be read ({error.strerror or error})"
     except Exception as error:  # libraries that parse damaged files raise anything
         reason = f"broken ({type(error).__name__}: {error})"
-    after = f"; the {count} documents before this place were read" if count else ""
+    after = f"; what is before this place was read: {counted(count, 'document')}" if count else ""
     yield Fault(name, " ".join(reason.split()) + after)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from beirnl.rag.documents.kinds import Text, UnreadableError
+from beirnl.wording import counted
 
 
 def read_pdf(path: Path) -> Iterator[Text]:
@@ -29,8 +30,12 @@ def read_pdf(path: Path) -> Iterator[Text]:
         raise UnreadableError("empty: has no pages")
     if not written:
         raise UnreadableError(
-            f"scanned: none of its {len(pages)} pages has text; run text recognition (OCR) on it"
+            f"scanned: none of its {counted(len(pages), 'page')} has text; run text recognition (OCR) on it"
         )
     silent = len(pages) - len(written)
-    note = f"{silent} of {len(pages)} pages have no text (scanned, or pictures only)" if silent else ""
+    note = (
+        f"{counted(silent, 'page has', 'pages have', of=len(pages))} no text (scanned, or pictures only)"
+        if silent
+        else ""
+    )
     yield Text("\n\n".join(written), str(title), note=note)

@@ -17,6 +17,7 @@ from beirnl.rag.tables import QUESTIONS
 from beirnl.specs import QuestionSpec
 from beirnl.translation.prompts import WARMER, one_line
 from beirnl.translation.repair import Asks
+from beirnl.wording import counted
 
 #: What became of each attempt at a question: ``ok``, or names of filters joined by ``,``.
 ATTEMPTS = pa.schema([("doc_id", pa.string()), ("attempt", pa.int32()), ("status", pa.string())])
@@ -69,8 +70,9 @@ class Generated:
         reasons = ", ".join(f"{name} {count}" for name, count in self.refused.items())
         refusals = f"; refused attempts: {reasons}" if reasons else ""
         return (
-            f"{made} of {self.wanted} questions: of {self.documents} documents {self.short} are too short to "
-            f"be asked and {without} gave no question{refusals}"
+            f"{counted(made, 'question', of=self.wanted)}: of {counted(self.documents, 'document')} "
+            f"{self.short:,} {'is' if self.short == 1 else 'are'} too short to be asked and {without:,} gave "
+            f"no question{refusals}"
         )
 
 

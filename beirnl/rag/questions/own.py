@@ -21,6 +21,7 @@ from beirnl.rag.documents.decoding import separator
 from beirnl.rag.questions.filters import plain
 from beirnl.rag.tables import QUESTIONS
 from beirnl.translation.prompts import one_line
+from beirnl.wording import counted
 
 _FIELDS = ("id", "question", "options", "answer", "answer_index", "answer_text", "doc", "explanations")
 _MOST = 10  # options: their numbers have one digit
@@ -91,7 +92,7 @@ def _csv(text: str, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             if row is None:
                 return
             if len(row) not in (0, len(names)):
-                raise csv.Error(f"{len(row)} columns, the header has {len(names)}")
+                raise csv.Error(f"{counted(len(row), 'column')}, the header has {len(names)}")
             if row:
                 yield begin, _gathered(dict(zip(names, row, strict=True)), f"{path}:{begin}")
     except csv.Error as error:
@@ -189,7 +190,7 @@ def _options(found: object, where: str, count: int | None) -> list[str]:
     if len(options) != count if count else not 2 <= len(options) <= _MOST:
         wanted = count or f"2 to {_MOST}"
         remedy = f"give {wanted}, or set another number of options"
-        raise DataError(f"has {len(options)} options, not {wanted}", where=where, remedy=remedy)
+        raise DataError(f"has {counted(len(options), 'option')}, not {wanted}", where=where, remedy=remedy)
     for place, option in enumerate(options):
         if not option:
             raise DataError(f"option {place} is empty", where=where, remedy="fill it in")
