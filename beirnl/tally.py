@@ -100,7 +100,9 @@ class Tally:
     def note(self) -> str:
         """What there is to say of a stage that is done: rows per second of work, and failures."""
         said = [f"{self.rows / self.work:,.0f} rows/s per worker"] if self.work > 0.5 and self.rows else []
-        return ", ".join([*said, *([f"{self.failed:,} failed attempts"] if self.failed else [])])
+        if self.failed:
+            said.append(f"{self.failed:,} failed attempt{'s' * (self.failed > 1)}")
+        return ", ".join(said)
 
     def line(self) -> str:
         """All of it."""

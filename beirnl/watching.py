@@ -10,7 +10,7 @@ from beirnl.progress import Progress
 from beirnl.spending import Paid
 from beirnl.stages.base import Allowance, Task
 from beirnl.store.artifacts import REDUCE, Receipt
-from beirnl.store.attempts import MAX_DEATHS, at_work, attempts_by_unit, unit_name
+from beirnl.store.attempts import MAX_DEATHS, at_work, attempts_by_unit, outlives_its_unit, unit_name
 from beirnl.store.events import (
     ATTEMPT_DIED,
     BUDGET,
@@ -67,7 +67,8 @@ class Watch:
         self._log, self._progress, self._observe, self._paid = log, progress, observe, paid
         self._workers = workers
         self._keys = {place.directory: place.key for place in places}
-        self._ended: set[tuple[Place, str]] = set()
+        self._finished: set[tuple[Place, str]] = set()
+        self._aside: set[tuple[Place, str]] = set()
         self._deaths: dict[tuple[Place, str], int] = {}
         self._lock, self._end = threading.RLock(), threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True, name="progress")
@@ -115,7 +116,7 @@ class Watch:
     def set_aside(self, task: Task) -> None:
         """A unit has killed as many workers as it may; the others go on without it."""
         with self._lock:
-            self._ended.add((task.directory, unit_name(task.unit)))
+            self._aside.add((task.directory, unit_name(task.unit)))
         about = {"stage": task.stage, "label": task.label, "key": self._keys.get(task.directory, "")}
         self._log.write(UNIT_SET_ASIDE, **about, unit=task.unit, deaths=MAX_DEATHS)
 
@@ -125,7 +126,7 @@ class Watch:
             self._log.write(BUDGET, stage=self._stage, label=self._heading, money=allowance.money)
 
     def _record(self, task: Task, receipt: Receipt) -> None:
-        self._ended.add((task.directory, unit_name(task.unit)))
+        self._finished.add((task.directory, unit_name(task.unit)))
         prompt, completion = _tokens(receipt)
         self._log.write(
             UNIT_DONE,
@@ -149,8 +150,11 @@ class Watch:
     def _update(self, last: bool = False) -> None:
         """Look at units at work; tell the events and the metrics if it was not done a while ago."""
         with self._lock:
-            ended = set(self._ended)  # before the listing: a marker is removed before its unit is told
-        running = self._count_attempts(ended)
+            finished, aside = (
+                set(self._finished),
+                set(self._aside),
+            )  # before the listing: a marker is removed before its unit is told
+        running = self._count_attempts(finished, aside)
         folders = [] if last else [place.directory for place in self._places]
         partly, doing = at_work(folders, self._log.run)
         now = time.monotonic()
@@ -188,15 +192,16 @@ class Watch:
             currency=tally.currency,
         )
 
-    def _count_attempts(self, ended: set[tuple[Place, str]]) -> int:
+    def _count_attempts(self, finished: set[tuple[Place, str]], aside: set[tuple[Place, str]]) -> int:
         """Units at work. A marker beyond that of the attempt at work is of a death, and so is every one of a
-        unit that is finished or set aside."""
+        unit that is finished or set aside; but for that of the attempt that finished it, where it stays."""
         running = 0
         for label, key, directory in self._places:
             for unit, attempts in attempts_by_unit(directory, self._log.run).items():
-                at_work = (directory, unit) not in ended
+                done = (directory, unit) in finished
+                at_work = not done and (directory, unit) not in aside
                 running += at_work
-                deaths = attempts - at_work
+                deaths = attempts - (at_work or (done and outlives_its_unit(directory)))
                 for number in range(self._deaths.get((directory, unit), 0), deaths):
                     self._died(label, key, directory, unit, number + 1)
         return running

@@ -39,6 +39,11 @@ def marker(directory: Place, unit: int, run_id: str, attempt: str) -> Place:
     return folder / f"{unit_name(unit)}-{name}"
 
 
+def outlives_its_unit(directory: Place) -> bool:
+    """Whether markers of units that are done stay until their artifact is, as in an object store."""
+    return isinstance(directory, RemotePath)
+
+
 def attempts_in_run(directory: Place, unit: int, run_id: str) -> int:
     """How often this run has begun a unit without finishing it."""
     start = marker(directory, unit, run_id, "")

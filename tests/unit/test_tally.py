@@ -43,7 +43,7 @@ def test_a_line_says_all_that_there_is_to_say():
         "60/200 units done, 4 running, 136 pending, 1 failed, 50 rows/s, 1,000 tokens/s, 12.3 MB, "
         "0.42 USD spent, 4 min 12 s left"
     )
-    assert tally.note() == "24 rows/s per worker, 1 failed attempts"
+    assert tally.note() == "24 rows/s per worker, 1 failed attempt"
     assert Tally(units=3).line() == "0/3 units done, 0 running, 3 pending"
 
 

@@ -109,6 +109,18 @@ def test_a_unit_that_is_set_aside_has_died_as_often_as_it_may(tmp_path):
     assert told.ended == []
 
 
+def test_the_marker_of_the_attempt_that_finished_a_unit_is_no_death_where_it_stays(tmp_path, monkeypatch):
+    monkeypatch.setattr("beirnl.watching.outlives_its_unit", lambda directory: True)
+    told, path = Told(), tmp_path / "events"
+    with EventLog(path, "run") as log, watch(tmp_path, log, told, []) as seen:
+        for unit in (1, 2, 2):
+            mark(tmp_path, unit)
+        for unit in (1, 2):
+            seen.finished(task(tmp_path, unit), receipt(unit))
+    assert told.shown[-1] == (3, 0, 1) and told.ended == ["7 rows/s per worker, 1 failed attempt"]
+    assert [(e.unit, e.deaths) for e in read_events(path) if e.event == "attempt-died"] == [(2, 1)]
+
+
 def test_tokens_and_money_are_those_of_the_journal(tmp_path):
     answered = itertools.count(1)
     observed, path = [], tmp_path / "events"
