@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from beirnl.store.attempts import unit_in_words
 from beirnl.store.events import (
     ATTEMPT_DIED,
     PROGRESS,
@@ -17,6 +18,7 @@ from beirnl.store.events import (
     STAGE_ENDED,
     STAGE_STARTED,
     UNIT_DONE,
+    UNIT_SET_ASIDE,
     Event,
 )
 
@@ -32,6 +34,7 @@ class Group:
         begin, end: on the time axis; the end is that of its last event.
         units: what was done, each with the end of its interval as ``at``.
         deaths: attempts that have died, at the time that was noticed.
+        aside: units that were set aside.
         pulse: how far it was when it was last told, with ``at`` on the time axis.
         open: whether it has not ended, as far as the events go.
         error: why it ended early.
@@ -43,6 +46,7 @@ class Group:
     end: float
     units: list[Event] = field(default_factory=list)
     deaths: list[Event] = field(default_factory=list)
+    aside: list[Event] = field(default_factory=list)
     pulse: Event | None = None
     open: bool = True
     error: str = ""
@@ -90,6 +94,8 @@ def _take(run: Run, event: Event) -> None:
         group.units.append(event)
     elif event.event == ATTEMPT_DIED:
         group.deaths.append(event)
+    elif event.event == UNIT_SET_ASIDE:
+        group.aside.append(event)
     elif event.event == PROGRESS:
         group.pulse = event
     elif event.event == STAGE_ENDED:
@@ -97,7 +103,8 @@ def _take(run: Run, event: Event) -> None:
 
 
 class Failure(NamedTuple):
-    """An attempt that died, or a stage that ended early: when, and what is known of it."""
+    """An attempt that died, a unit that was set aside, or a stage that ended early: when, and what is
+    known of it."""
 
     at: float
     what: str
@@ -155,13 +162,23 @@ def stage_times(history: Sequence[Run]) -> list[StageTime]:
                 made.tokens + unit.tokens,
             )
             workers.setdefault(group.stage, {}).setdefault(unit.worker, []).append(group.span(unit))
-        made.failures += [Failure(e.at, f"{e.label} unit {e.unit}: its worker died") for e in group.deaths]
-        if group.error:
-            made.failures.append(Failure(group.end, group.error))
+        made.failures += _failures(group)
     for stage, made in found.items():
         busy = [merged(spans) for spans in workers.get(stage, {}).values()]
         made.workers, made.lanes = len(busy), lanes(busy)
     return list(found.values())
+
+
+def _failures(group: Group) -> list[Failure]:
+    """What failed in a group, in order."""
+    deaths = [Failure(e.at, f"{_unit(e)}: its worker died") for e in group.deaths]
+    aside = [Failure(e.at, f"{_unit(e)}: set aside after {e.deaths} deaths") for e in group.aside]
+    ended = [Failure(group.end, group.error)] if group.error else []
+    return sorted([*deaths, *aside, *ended], key=lambda failure: failure.at)
+
+
+def _unit(event: Event) -> str:
+    return f"{event.label} {unit_in_words(event.unit or 0)}"
 
 
 def merged(spans: Iterable[Interval], gap: float = 0.0) -> list[Interval]:

@@ -9,7 +9,7 @@ from functools import partial
 from beirnl.config import Experiment
 from beirnl.cost import amount
 from beirnl.errors import BeirnlError, BudgetError, ConfigError, nearest
-from beirnl.executors import Done, Executor
+from beirnl.executors import Aside, Done, Executor
 from beirnl.graph import Graph, Node, build_graph, check_sizes
 from beirnl.graph.groups import deaths, heading, of_one_fate, that_ask_apart, without
 from beirnl.progress import Progress, Silent
@@ -211,12 +211,12 @@ class Pipeline:
                 tasks = [task for node in group for task in self._pending(node, run_id, allowance)]
                 # when a worker's share of max_cost is spent, what is left is shared anew
                 with contextlib.suppress(BudgetError):
-                    _run(executor, tasks, watch.finished, aside)
+                    _run(executor, tasks, watch.finished, watch.set_aside, aside)
                     break
             whole = [node for node in group if not self._pending(node, run_id)]
             if stage.reduce:
                 unreduced = [self._task(n, REDUCE, run_id) for n in whole if not self._is_reduced(n)]
-                _run(executor, unreduced, watch.reduced, aside)
+                _run(executor, unreduced, watch.reduced, watch.set_aside, aside)
                 whole = [node for node in whole if self._is_reduced(node)]
             for node in whole:
                 self._close(node)
@@ -317,9 +317,11 @@ class Pipeline:
             close_artifact(artifact.directory, manifest)
 
 
-def _run(executor: Executor, tasks: Sequence[Task], done: Done, aside: list[SetAsideError]) -> None:
+def _run(
+    executor: Executor, tasks: Sequence[Task], done: Done, aside: Aside, errors: list[SetAsideError]
+) -> None:
     """Run tasks; what is set aside is told when all that can be made without it has been."""
     try:
-        executor.run(tasks, done)
+        executor.run(tasks, done, aside)
     except SetAsideError as error:
-        aside.append(error)
+        errors.append(error)

@@ -12,7 +12,7 @@ from beirnl.stages import STAGES
 from beirnl.stages.translate import llm_of
 from beirnl.states import Status
 from beirnl.store.artifacts import REDUCE
-from beirnl.store.attempts import attempts_by_unit, rows_in_flight
+from beirnl.store.attempts import attempts_by_unit, rows_in_flight, unit_name
 from beirnl.store.events import UNIT_DONE, Event, read_events
 from beirnl.tally import Tally
 
@@ -117,10 +117,12 @@ def _count(tally: Tally, node: Node, unit: Event, spending: Spending) -> None:
 def _live(standing: Standing, group: Group, run: str, states: Sequence[Status], pipeline: Pipeline) -> Tally:
     """How fast the stage goes: by the group that is being made, and by what its workers are at."""
     tally = standing.tally
+    aside = {(event.key, unit_name(event.unit or 0)) for event in group.aside}
     for status in states:
         if status.node.stage == standing.stage and status.state == "pending":
             artifact = status.node.artifact(pipeline.workspace)
-            at_work = attempts_by_unit(artifact.directory, run).keys()
+            begun = attempts_by_unit(artifact.directory, run).keys()
+            at_work = {unit for unit in begun if (status.node.key, unit) not in aside}
             tally.running += len({f"{unit}.json" for unit in at_work} - artifact.committed())
             tally.partly += rows_in_flight(artifact.directory, run)
     told = group.pulse  # counts also what units at work have asked

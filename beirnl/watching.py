@@ -6,12 +6,11 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from beirnl.errors import StageError
 from beirnl.progress import Progress
 from beirnl.spending import Paid
 from beirnl.stages.base import Allowance, Task
-from beirnl.store.artifacts import REDUCE, Receipt, receipt_name
-from beirnl.store.attempts import MAX_DEATHS, at_work, attempts_by_unit
+from beirnl.store.artifacts import REDUCE, Receipt
+from beirnl.store.attempts import MAX_DEATHS, at_work, attempts_by_unit, outlives_its_unit, unit_name
 from beirnl.store.events import (
     ATTEMPT_DIED,
     BUDGET,
@@ -19,6 +18,7 @@ from beirnl.store.events import (
     STAGE_ENDED,
     STAGE_STARTED,
     UNIT_DONE,
+    UNIT_SET_ASIDE,
     EventLog,
     said,
 )
@@ -68,6 +68,7 @@ class Watch:
         self._workers = workers
         self._keys = {place.directory: place.key for place in places}
         self._finished: set[tuple[Place, str]] = set()
+        self._aside: set[tuple[Place, str]] = set()
         self._deaths: dict[tuple[Place, str], int] = {}
         self._lock, self._end = threading.RLock(), threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True, name="progress")
@@ -87,7 +88,7 @@ class Watch:
     ) -> None:
         self._end.set()
         self._thread.join()
-        self._update(last=True, given_up=isinstance(value, StageError))
+        self._update(last=True)
         tally = self._tally
         ended = {"stage": self._stage, "label": self._heading, "units": tally.units, "done": tally.done}
         self._log.write(STAGE_ENDED, **ended, failed=tally.failed, error=said(value))
@@ -112,13 +113,20 @@ class Watch:
             self._record(task, receipt)
             self._tally.bytes += receipt.size
 
+    def set_aside(self, task: Task) -> None:
+        """A unit has killed as many workers as it may; the others go on without it."""
+        with self._lock:
+            self._aside.add((task.directory, unit_name(task.unit)))
+        about = {"stage": task.stage, "label": task.label, "key": self._keys.get(task.directory, "")}
+        self._log.write(UNIT_SET_ASIDE, **about, unit=task.unit, deaths=MAX_DEATHS)
+
     def budget(self, allowance: Allowance | None) -> None:
         """What each worker may spend from here; None: no limit."""
         if allowance:
             self._log.write(BUDGET, stage=self._stage, label=self._heading, money=allowance.money)
 
     def _record(self, task: Task, receipt: Receipt) -> None:
-        self._finished.add((task.directory, _name(task.unit)))
+        self._finished.add((task.directory, unit_name(task.unit)))
         prompt, completion = _tokens(receipt)
         self._log.write(
             UNIT_DONE,
@@ -139,11 +147,11 @@ class Watch:
         while not self._end.wait(_LOOK):
             self._update()
 
-    def _update(self, last: bool = False, given_up: bool = False) -> None:
+    def _update(self, last: bool = False) -> None:
         """Look at units at work; tell the events and the metrics if it was not done a while ago."""
-        with self._lock:
-            finished = set(self._finished)  # before the listing: a marker is removed before its unit is told
-        running = self._count_attempts(finished, given_up)
+        with self._lock:  # before the listing: a marker is removed before its unit is told
+            finished, aside = set(self._finished), set(self._aside)
+        running = self._count_attempts(finished, aside)
         folders = [] if last else [place.directory for place in self._places]
         partly, doing = at_work(folders, self._log.run)
         now = time.monotonic()
@@ -181,31 +189,26 @@ class Watch:
             currency=tally.currency,
         )
 
-    def _count_attempts(self, finished: set[tuple[Place, str]], given_up: bool) -> int:
+    def _count_attempts(self, finished: set[tuple[Place, str]], aside: set[tuple[Place, str]]) -> int:
         """Units at work. A marker beyond that of the attempt at work is of a death, and so is every one of a
-        unit that is finished, or that was ``given_up`` after as many deaths as there may be."""
+        unit that is finished or set aside; but for that of the attempt that finished it, where it stays."""
         running = 0
         for label, key, directory in self._places:
             for unit, attempts in attempts_by_unit(directory, self._log.run).items():
-                ended = (directory, unit) in finished or (given_up and attempts >= MAX_DEATHS)
-                at_work = not ended
+                done = (directory, unit) in finished
+                at_work = not done and (directory, unit) not in aside
                 running += at_work
-                deaths = attempts - at_work
-                if deaths > self._deaths.get((directory, unit), 0):
-                    self._died(label, key, directory, unit, deaths)
+                deaths = attempts - (at_work or (done and outlives_its_unit(directory)))
+                for number in range(self._deaths.get((directory, unit), 0), deaths):
+                    self._died(label, key, directory, unit, number + 1)
         return running
 
     def _died(self, label: str, key: str, directory: Place, unit: str, deaths: int) -> None:
         with self._lock:
-            self._tally.failed += deaths - self._deaths.get((directory, unit), 0)
+            self._tally.failed += 1
             self._deaths[directory, unit] = deaths
         number = int(unit) if unit.isdigit() else REDUCE
         self._log.write(ATTEMPT_DIED, stage=self._stage, label=label, key=key, unit=number, deaths=deaths)
-
-
-def _name(unit: int) -> str:
-    """A unit as its markers call it."""
-    return receipt_name(unit).removesuffix(".json")
 
 
 def _tokens(receipt: Receipt) -> tuple[int, int]:

@@ -53,9 +53,9 @@ class Stage(LocalExecutor):
         self.engines, self.seconds = engines, 0.0
         self.tasks: list[Task] = []
 
-    def run(self, tasks, done):
+    def run(self, tasks, done, aside):
         documents = [task for task in tasks if getattr(task.spec, "kind", "") == "document"]
-        super().run([task for task in tasks if task not in documents], done)
+        super().run([task for task in tasks if task not in documents], done, aside)
         if documents:
             self._load(STAGES[documents[0].stage], documents[0])
             self.engines[0].generate(["warm up"] * 4, use_tqdm=False)

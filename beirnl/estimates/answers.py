@@ -133,7 +133,8 @@ def _speed(pipeline: Pipeline, work: _Work) -> Speed:
     receipts = work.node.artifact(pipeline.workspace).receipts()
     done = [r for r in receipts if r.counts.get("completion tokens") and r.seconds > 0]
     tokens, seconds = [r.counts["completion tokens"] for r in done], [r.seconds for r in done]
-    measured = measured_speed(tokens, seconds, pipeline.experiment.runtime.workers) if done else None
+    workers = pipeline.experiment.runtime.of(work.node.stage).workers
+    measured = measured_speed(tokens, seconds, workers) if done else None
     server, remote = work.llm.server, ENGINES[work.llm.engine].remote
     limits = (server.requests_per_minute, server.tokens_per_minute) if remote else (None, None)
     return Speed(measured, *limits)

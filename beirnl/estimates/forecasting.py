@@ -96,7 +96,7 @@ class _Forecaster:
         """The row of a node; those that it stands on have been asked for before."""
         node, law = status.node, LAWS[status.node.stage]
         size = self._sizes.of(node)
-        workers = max(1, min(self._runtime.workers, size.units))
+        workers = max(1, min(self._runtime.of(node.stage).workers, size.units))
         row = Row(node, law.rows(size), law.noun, workers)
         if status.state == "done":
             return row
@@ -152,7 +152,7 @@ class _Forecaster:
 
     def _memory(self, node: Node, size: Size, probe: Probe) -> float:
         law, found = LAWS[node.stage], probe.measured
-        base = (found.memory if law.torch else found.bare) + RAY * (self._runtime.workers > 1)
+        base = (found.memory if law.torch else found.bare) + RAY * (self._runtime.most_workers > 1)
         return base + max(0.0, law.held(size) - law.held(probe.size))
 
 

@@ -327,7 +327,7 @@ def _speed(pipeline: Pipeline, llm: LlmSpec, translations: Sequence[Translation]
     """What earlier units took, and the provider's limits."""
     receipts = [receipt for t in translations for receipt in _receipts(pipeline, t.answers)]
     done = [r for r in receipts if r.counts.get("asked") and r.seconds > 0]
-    workers = pipeline.experiment.runtime.workers
+    workers = pipeline.experiment.runtime.of("translate").workers
     completion = [r.counts["completion tokens"] for r in done]
     measured = measured_speed(completion, [r.seconds for r in done], workers) if sum(completion) else None
     server = llm.server

@@ -12,13 +12,19 @@ from beirnl.store.artifacts import Receipt
 from beirnl.tally import Tally
 
 Done = Callable[[Task, Receipt], None]
+Aside = Callable[[Task], None]
 
 
 class Executor(Protocol):
     """Runs tasks of one pool, and tells of each that is done."""
 
-    def run(self, tasks: Sequence[Task], done: Done) -> None:
+    def run(self, tasks: Sequence[Task], done: Done, aside: Aside) -> None:
         """Run all tasks, of which there may be none; they share a stage and a pool.
+
+        Args:
+            tasks: what is to be run.
+            done: is told of each that is done.
+            aside: is told of each that has killed its workers, when the others go on without it.
 
         Raises:
             SetAsideError: some units have killed their workers; all others have been run.

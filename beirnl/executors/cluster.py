@@ -23,7 +23,7 @@ from typing import Any
 
 from beirnl.config import Runtime
 from beirnl.errors import BeirnlError, BudgetError, ClusterError, StageError
-from beirnl.executors import Done, placement
+from beirnl.executors import Aside, Done, placement
 from beirnl.executors.losses import keep_off_standard_output, live_nodes, losses_told
 from beirnl.executors.metrics import Metrics
 from beirnl.executors.room import Room
@@ -144,7 +144,7 @@ class RayExecutor:
         """Number of live nodes."""
         return len(live_nodes())
 
-    def run(self, tasks: Sequence[Task], done: Done) -> None:
+    def run(self, tasks: Sequence[Task], done: Done, aside: Aside) -> None:
         """Run tasks that share a pool; none is no work, and no pool."""
         if not tasks:
             return
@@ -169,7 +169,7 @@ class RayExecutor:
             **many,
         )
         with losses_told(tasks[0]):
-            _take(results, tasks, done)
+            _take(results, tasks, done, aside)
 
     def close(self) -> None:
         """Leave the cluster; end it if it was this run's own."""
@@ -216,25 +216,27 @@ def _start(address: str | None, options: dict[str, Any], seconds: int) -> None:
         ) from error
 
 
-def _take(results: Any, tasks: Sequence[Task], done: Done) -> None:
-    """Tell of what is done, as it comes; raise the first error that ended a unit, or what was set aside."""
+def _take(results: Any, tasks: Sequence[Task], done: Done, aside: Aside) -> None:
+    """Tell of what is done or set aside, as it comes; raise the first error that ended a unit, or all that
+    were set aside."""
     stopped: BeirnlError | None = None
-    aside: list[SetAsideError] = []
+    deadly: list[SetAsideError] = []
     for row in _rows(results, tasks[0]):
         outcome = pickle.loads(row["outcome"])
         if isinstance(outcome, StoppedError | BudgetError):  # the others go on to their end
             stopped = stopped or outcome
         elif isinstance(outcome, SetAsideError):
             logger.warning("%s", outcome)
-            aside.append(outcome)
+            deadly.append(outcome)
+            aside(tasks[row["number"]])
         elif isinstance(outcome, BaseException):
             raise outcome
         else:
             done(tasks[row["number"]], outcome)
     if stopped:
         raise stopped
-    if aside:
-        raise SetAsideError.of(aside)
+    if deadly:
+        raise SetAsideError.of(deadly)
 
 
 def _rows(results: Any, task: Task) -> Iterator[dict[str, Any]]:

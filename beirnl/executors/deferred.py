@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from beirnl.errors import BeirnlError, DataError
-from beirnl.executors import Done
+from beirnl.executors import Aside, Done
 from beirnl.executors.local import LocalExecutor
 from beirnl.llm.asking import Asker, entry_of
 from beirnl.llm.batch.files import BatchFileWriter, Origin, custom_id, read_results, split_custom_id
@@ -91,10 +91,10 @@ class DeferredExecutor(LocalExecutor):
     ) -> None:
         self._open.__exit__(kind, value, trace)
 
-    def run(self, tasks: Sequence[Task], done: Done) -> None:
+    def run(self, tasks: Sequence[Task], done: Done, aside: Aside) -> None:
         """Run the tasks in order; those that must wait for answers are left pending."""
         if not tasks or not STAGES[tasks[0].stage].asks:
-            super().run(tasks, done)
+            super().run(tasks, done, aside)
             return
         stage, llm = STAGES[tasks[0].stage], llm_of(tasks[0].spec)
         if llm not in self._writers:

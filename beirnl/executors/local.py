@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from beirnl.errors import BudgetError
-from beirnl.executors import Done
+from beirnl.executors import Aside, Done
 from beirnl.stages import STAGES
 from beirnl.stages.base import Stage, StoppedError, Task, execute
 from beirnl.store.artifacts import Receipt
@@ -27,8 +27,8 @@ class LocalExecutor:
         self._resource: Any = None
         self._pins = Pins()
 
-    def run(self, tasks: Sequence[Task], done: Done) -> None:
-        """Run the tasks in order; what they load is loaded first."""
+    def run(self, tasks: Sequence[Task], done: Done, aside: Aside) -> None:
+        """Run the tasks in order; what they load is loaded first. What kills a unit here kills the run."""
         if not tasks:
             return
         stage = STAGES[tasks[0].stage]

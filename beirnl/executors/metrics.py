@@ -7,7 +7,7 @@ worker each and end with it: rates are right, sums over a run are in its events.
 from typing import Any, Literal, NamedTuple
 
 from beirnl.errors import BeirnlError, BudgetError
-from beirnl.stages.base import StoppedError, Task
+from beirnl.stages.base import SetAsideError, StoppedError, Task
 from beirnl.store.artifacts import Receipt
 from beirnl.tally import Tally
 
@@ -24,7 +24,9 @@ class Metric(NamedTuple):
 
 METRICS: dict[str, Metric] = {
     "beirnl_units_total": Metric(
-        "counter", "Units that have ended: done, failed, stopped or out of budget.", ("stage", "outcome")
+        "counter",
+        "Units that have ended: done, failed, set aside, stopped or out of budget.",
+        ("stage", "outcome"),
     ),
     "beirnl_rows_total": Metric("counter", "Rows that finished units have read.", ("stage",)),
     "beirnl_bytes_total": Metric("counter", "Bytes that finished units have written.", ("stage",)),
@@ -89,4 +91,6 @@ def _name(outcome: Receipt | BeirnlError) -> str:
         return "done"
     if isinstance(outcome, StoppedError):
         return "stopped"
+    if isinstance(outcome, SetAsideError):
+        return "set-aside"
     return "budget" if isinstance(outcome, BudgetError) else "failed"

@@ -7,8 +7,8 @@ from typing import Any
 from beirnl.errors import BeirnlError, BudgetError, ClusterError, StoreError
 from beirnl.graph.nodes import Graph, Node
 from beirnl.stages import STAGES
-from beirnl.stages.base import StoppedError, unit_name
-from beirnl.store.attempts import killed_units, units_set_aside
+from beirnl.stages.base import StoppedError
+from beirnl.store.attempts import killed_units, unit_in_words, units_set_aside
 from beirnl.store.workspace import Workspace
 
 _NAMED = 5  # units
@@ -67,7 +67,7 @@ def deaths(node: Node, workspace: Workspace, workers: int) -> str:
 def set_aside(nodes: Iterable[Node], workspace: Workspace) -> list[str]:
     """A line for each unit that killed its workers again and again, and is not done since then."""
     return [
-        f"{node.stage} {node.label}: {unit_name(unit)} killed its workers and is set aside; "
+        f"{node.stage} {node.label}: {unit_in_words(unit)} killed its workers and is set aside; "
         "the next run tries it again"
         for node in nodes
         for unit in units_set_aside(node.artifact(workspace))

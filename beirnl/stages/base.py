@@ -11,7 +11,7 @@ from beirnl.config import Runtime
 from beirnl.errors import BeirnlError, StageError
 from beirnl.specs import LlmSpec, Spec
 from beirnl.store.artifacts import Artifact, Receipt
-from beirnl.store.attempts import LOADING, MAX_DEATHS, REDUCE, alone_in, attempts_in_run
+from beirnl.store.attempts import LOADING, MAX_DEATHS, alone_in, attempts_in_run, unit_in_words
 from beirnl.store.cache import pinned
 from beirnl.store.failpoints import failpoint
 from beirnl.store.files import disk_errors
@@ -134,11 +134,6 @@ class Unit:
         """Raise :class:`StoppedError` if the run is being stopped."""
         if self.stop.is_set():
             raise StoppedError("stopped, since another unit failed")
-
-
-def unit_name(number: int) -> str:
-    """How a unit is called in a line for the user."""
-    return "the reduction" if number == REDUCE else f"unit {number}"
 
 
 def one_unit(spec: Spec, inputs: Inputs) -> int:
@@ -274,7 +269,7 @@ def execute(
 def _refuse_deadly(stage: Stage, task: Task) -> None:
     if attempts_in_run(task.directory, task.unit, alone_in(task.run_id)) >= MAX_DEATHS:
         raise SetAsideError(
-            f"{unit_name(task.unit)} has killed its worker {MAX_DEATHS} times and is set aside, "
+            f"{unit_in_words(task.unit)} has killed its worker {MAX_DEATHS} times and is set aside, "
             "most often for want of memory",
             where=task.place,
             remedy=f"{stage.less_memory(task.runtime.workers)}; the worker's log says more",

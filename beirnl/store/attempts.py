@@ -26,6 +26,11 @@ def unit_name(unit: int) -> str:
     return "reduced" if unit == REDUCE else f"{unit:05d}"
 
 
+def unit_in_words(unit: int) -> str:
+    """What a unit is called in a line for the user."""
+    return "the reduction" if unit == REDUCE else f"unit {unit}"
+
+
 def alone_in(run_id: str) -> str:
     """What stands for the run in markers of units that are alone in their worker."""
     return f"{run_id}-alone"
@@ -37,6 +42,11 @@ def marker(directory: Place, unit: int, run_id: str, attempt: str) -> Place:
     if isinstance(folder, RemotePath):
         return folder / unit_name(unit) / name
     return folder / f"{unit_name(unit)}-{name}"
+
+
+def outlives_its_unit(directory: Place) -> bool:
+    """Whether markers of units that are done stay until their artifact is, as in an object store."""
+    return isinstance(directory, RemotePath)
 
 
 def attempts_in_run(directory: Place, unit: int, run_id: str) -> int:

@@ -21,7 +21,7 @@ from beirnl.store.segments import AppendedFile, Segments, seal_left_behind
 
 RUN_STARTED, RUN_ENDED = "run-started", "run-ended"
 STAGE_STARTED, STAGE_ENDED = "stage-started", "stage-ended"
-UNIT_DONE, ATTEMPT_DIED = "unit-done", "attempt-died"
+UNIT_DONE, UNIT_SET_ASIDE, ATTEMPT_DIED = "unit-done", "unit-set-aside", "attempt-died"
 PROGRESS, BUDGET = "progress", "budget"
 
 
@@ -30,7 +30,8 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     Attributes:
         event: its kind: a run or a stage has started or ended, a unit is done, an attempt at one has died
-            with its worker, how far the stage is (every so often), or what ``max_cost`` leaves is shared out.
+            with its worker, a unit that has killed as many as it may is set aside, how far the stage is
+            (every so often), or what ``max_cost`` leaves is shared out.
         run: which run; the one that attempts and their markers are named by.
         at: seconds since the run started, by the driver's monotonic clock.
         time: time of day (UTC), for people.

@@ -33,9 +33,9 @@ class Deadly(LocalExecutor):
         super().__init__()
         self.deadly = set(deadly)
 
-    def run(self, tasks, done):
+    def run(self, tasks, done, aside):
         deadly = [task for task in tasks if (task.stage, task.label, task.unit) in self.deadly]
-        super().run([task for task in tasks if task not in deadly], done)
+        super().run([task for task in tasks if task not in deadly], done, aside)
         errors = []
         for task in deadly:
             for _ in range(MAX_DEATHS):
@@ -43,6 +43,7 @@ class Deadly(LocalExecutor):
             with pytest.raises(SetAsideError) as caught:
                 execute(STAGES[task.stage], replace(task, alone=True), pytest.fail)
             errors.append(caught.value)
+            aside(task)
         if errors:
             raise SetAsideError.of(errors)
 
@@ -89,6 +90,9 @@ def test_everything_else_is_made_and_the_next_run_tries_it_again(
     app(["status", str(path)], standalone_mode=False)
     shown = capsys.readouterr().out
     assert all(line in shown for line in lines)
+    app(["report", str(path), "--timeline"], standalone_mode=False)
+    shown = capsys.readouterr().out
+    assert all(f"{one.split(' ', 1)[1].replace(':', '')}: set aside after 3 deaths" in shown for one in named)
     run(path)
     assert records(path) == expected
     assert not any("set aside" in line for line in gather(Pipeline.of(load_experiment(path))).warnings)

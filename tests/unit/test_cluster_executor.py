@@ -84,9 +84,15 @@ def test_all_units_are_taken_before_it_is_told_what_was_set_aside(tmp_path):
             for number, outcome in enumerate(outcomes):
                 yield {"number": number, "outcome": pickle.dumps(outcome)}
 
-    done = []
+    done, dead = [], []
     with pytest.raises(SetAsideError, match=r"unit 0 is set aside; check set/nl: unit 2 is set aside"):
-        cluster._take(Results(), tasks, lambda task, receipt: done.append((task.unit, receipt)))
+        cluster._take(
+            Results(),
+            tasks,
+            lambda task, receipt: done.append((task.unit, receipt)),
+            lambda task: dead.append(task.unit),
+        )
+    assert dead == [0, 2]
     assert done == [(1, "first"), (3, "second")]
 
 

@@ -64,6 +64,26 @@ def test_where_the_time_of_a_stage_went():
     assert [(failure.at, failure.what) for failure in index.failures] == [(16, "index b: the disk is full")]
 
 
+def test_a_unit_that_was_set_aside_is_a_failure_of_its_stage():
+    about = {"stage": "index", "label": "a/nl", "deaths": 3}
+    (index,) = stage_times(
+        runs(
+            [
+                event("run-started", 0),
+                event("stage-started", 1, stage="index", label="a/nl"),
+                event("unit-set-aside", 5, unit=0, **about),
+                event("attempt-died", 3, unit=-1, **about),
+                event("unit-set-aside", 7, unit=-1, **about),
+            ]
+        )
+    )
+    assert [(failure.at, failure.what) for failure in index.failures] == [
+        (3, "a/nl the reduction: its worker died"),
+        (5, "a/nl unit 0: set aside after 3 deaths"),
+        (7, "a/nl the reduction: set aside after 3 deaths"),
+    ]
+
+
 def test_an_event_whose_run_has_no_start_begins_one():
     (run,) = runs(EVENTS[1:3])
     assert run.groups[0].units and stage_times([run])[0].units == 1

@@ -29,4 +29,4 @@ def test_an_entry_point_has_no_logic_and_explains_itself(job, tmp_path):
 
 
 def test_there_is_one_for_everything_that_takes_a_cluster():
-    assert {"run", "translate", "evaluate", "rag"} <= {job.stem for job in JOBS}
+    assert {"run", "translate", "evaluate", "rag", "serve"} <= {job.stem for job in JOBS}

@@ -5,10 +5,9 @@ import itertools
 import pytest
 
 from beirnl.config import Runtime
-from beirnl.errors import StageError
 from beirnl.specs import Spec
 from beirnl.spending import Paid
-from beirnl.stages.base import Task
+from beirnl.stages.base import SetAsideError, Task
 from beirnl.store.artifacts import Part, Receipt
 from beirnl.store.events import EventLog, read_events
 from beirnl.store.verification import FileState
@@ -92,17 +91,34 @@ def test_units_and_deaths_are_counted_told_and_written(tmp_path):
     assert (found[-2].done, found[-2].failed, found[-2].error) == (2, 2, "")
 
 
-def test_a_unit_that_is_given_up_has_died_as_often_as_it_may(tmp_path):
+def test_a_unit_that_is_set_aside_has_died_as_often_as_it_may(tmp_path):
     told, path = Told(), tmp_path / "events"
-    with pytest.raises(StageError), EventLog(path, "run") as log, watch(tmp_path, log, told, []):
+    with pytest.raises(SetAsideError), EventLog(path, "run") as log, watch(tmp_path, log, told, []) as seen:
         mark(tmp_path, 4)  # at work when the run ends
         for _ in range(3):
             mark(tmp_path, 3)
-        raise StageError("unit 3 has killed its worker 3 times")
+        seen.set_aside(task(tmp_path, 3))
+        seen._update()
+        assert told.shown[-1] == (1, 1, 3), "only unit 4 is at work"
+        raise SetAsideError("unit 3 has killed its worker 3 times")
     found = list(read_events(path))
-    assert [(e.unit, e.deaths) for e in found if e.event == "attempt-died"] == [(3, 3)]
+    assert [(e.unit, e.deaths) for e in found if e.event == "attempt-died"] == [(3, 1), (3, 2), (3, 3)]
+    (aside,) = (event for event in found if event.event == "unit-set-aside")
+    assert (aside.stage, aside.label, aside.key, aside.unit, aside.deaths) == ("embed", "set/nl", "key", 3, 3)
     assert found[-2].error == found[-1].error == "unit 3 has killed its worker 3 times"
     assert told.ended == []
+
+
+def test_the_marker_of_the_attempt_that_finished_a_unit_is_no_death_where_it_stays(tmp_path, monkeypatch):
+    monkeypatch.setattr("beirnl.watching.outlives_its_unit", lambda directory: True)
+    told, path = Told(), tmp_path / "events"
+    with EventLog(path, "run") as log, watch(tmp_path, log, told, []) as seen:
+        for unit in (1, 2, 2):
+            mark(tmp_path, unit)
+        for unit in (1, 2):
+            seen.finished(task(tmp_path, unit), receipt(unit))
+    assert told.shown[-1] == (3, 0, 1) and told.ended == ["7 rows/s per worker, 1 failed attempt"]
+    assert [(e.unit, e.deaths) for e in read_events(path) if e.event == "attempt-died"] == [(2, 1)]
 
 
 def test_tokens_and_money_are_those_of_the_journal(tmp_path):

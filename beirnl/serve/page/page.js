@@ -115,7 +115,7 @@ function summary(answers) {
   const asked = answers[0].query;
   const judged = asked.id === null ? "not one of the dataset's queries, so nothing is judged"
     : `query ${asked.id}, ${asked.relevant} relevant documents`;
-  say(`${answers.length} systems: ${judged}`);
+  say(`${answers.length} system${answers.length > 1 ? "s" : ""}: ${judged}`);
 }
 
 /** The texts of all hits, each asked for once. */
