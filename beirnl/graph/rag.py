@@ -27,6 +27,7 @@ from beirnl.rag.prompts import (
     read_open_prompt,
     read_question_prompt,
 )
+from beirnl.rag.questions.own import read_questions
 from beirnl.rag.readers import ReaderSpec
 from beirnl.specs import EncoderSpec, LlmSpec, QuestionSpec
 from beirnl.stages.documents import DocumentsSpec, PassagesSpec
@@ -167,6 +168,7 @@ def _questions(
     inputs, spec = {"documents": documents}, OwnQuestionsSpec()
     if corpus.questions:
         file, options = _file(experiment, corpus.questions), experiment.rag.questions.options
+        read_questions(file, options=options or None)  # what is wrong with it is told before a model is paid
         spec = OwnQuestionsSpec(sha256=digests.sha256(file), options=options or None, file=file)
     if generated:
         inputs["generated"] = generated

@@ -147,6 +147,8 @@ def test_a_question_that_is_wrong_ends_the_run_with_its_line(tmp_path, change, m
     with pytest.raises(DataError) as caught:
         run(experiment(tmp_path, rag(folder, questions=questions) + BM25))
     assert message in str(caught.value)
+    asked = (tmp_path / "workspace" / "artifacts").exists()
+    assert asked == ("doc" in change), "all but the document is known before anything is made or asked"
 
 
 def test_questions_of_any_number_of_options_are_compared_and_one_number_is_told_as_bias(tmp_path):
