@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterable
+from difflib import get_close_matches
 
 _WORDS = re.compile(r"[^\W_]+")
-_FAR = 4  # one letter in so many may be wrong
-_SHORT = 3  # a name of so many letters may have one that is wrong; a shorter one is not guessed at
+_ALIKE = 0.75  # share of the letters of both names that are the same
 
 
 def counted(number: int, one: str, many: str = "", *, of: int | None = None) -> str:
@@ -33,34 +33,11 @@ def _plural(one: str) -> str:
 def near(name: str, names: Iterable[str]) -> str:
     """The one of ``names`` that ``name`` was likely meant to be, or nothing; case does not matter.
 
-    It differs by a letter in four at most (two that changed places are one), or has all words of ``name``
-    among its own; of several the nearest.
+    It is nearly the same by difflib's ratio, or has all words of ``name`` among its own; then the shortest.
     """
-    wanted, words = name.lower(), set(_WORDS.findall(name.lower()))
-    if len(wanted) < _SHORT:
-        return ""
-    found: list[tuple[int, str]] = []
-    for candidate in names:
-        known = candidate.lower()
-        room = max(1, max(len(wanted), len(known)) // _FAR)
-        edits = _edits(wanted, known) if abs(len(wanted) - len(known)) <= room else room + 1
-        if edits <= room:
-            found.append((edits, candidate))
-        elif words and words <= set(_WORDS.findall(known)):
-            found.append((len(known), candidate))
-    return min(found, key=lambda one: one[0])[1] if found else ""
-
-
-def _edits(first: str, second: str) -> int:
-    """How many letters must come, go, change or swap places with the next to make one of the other."""
-    before: list[int] = []
-    above = list(range(len(second) + 1))
-    for row, letter in enumerate(first, 1):
-        line = [row]
-        for at, other in enumerate(second, 1):
-            edits = min(above[at] + 1, line[at - 1] + 1, above[at - 1] + (letter != other))
-            if row > 1 and at > 1 and letter == second[at - 2] and first[row - 2] == other:
-                edits = min(edits, before[at - 2] + 1)
-            line.append(edits)
-        before, above = above, line
-    return above[-1]
+    wanted, by_lower = name.lower(), {one.lower(): one for one in names}
+    if close := get_close_matches(wanted, by_lower, 1, _ALIKE):
+        return by_lower[close[0]]
+    words = set(_WORDS.findall(wanted))
+    holding = [known for known in by_lower if words and words <= set(_WORDS.findall(known))]
+    return by_lower[min(holding, key=len)] if holding else ""
