@@ -225,7 +225,8 @@ def _qrels_failures(
         unique = ids.unique().sort()
         lost = unique.filter(~unique.is_in(known.implode()))
         if len(lost):
-            failures.append(Failure(path, f"judges {_some(kind, lost)} not there"))
+            verb = "is" if len(lost) == 1 else "are"
+            failures.append(Failure(path, f"judges {_some(kind, lost)} that {verb} not there"))
     if not failures and not written.equals(source):
         failures.append(Failure(path, _difference(written, source)))
     return failures
