@@ -381,6 +381,6 @@ def test_status_shows_the_jobs_that_a_stopped_run_has_ordered(tmp_path, place, m
         path = experiment(tmp_path, dataset(place) + translation(**settings, repair=[]))
         command("translate", path)
         shown = command("status", path).out
-        assert re.search(rf"batch job batch_1: \d requests at {server.url}/v1, for \S+ s", shown)
+        assert re.search(rf"batch job batch_1: \d requests? at {server.url}/v1, for \S+ s", shown)
         said = command("translate", path)
         assert said.code == 0 and "batch job batch_1 of " in said.err and "was ordered before" in said.err
