@@ -1,4 +1,4 @@
-"""The shipped config file of Ray Serve is one that Ray reads, for an application and arguments that there are."""
+"""The shipped config file of Ray Serve: Ray reads it, and its application and arguments are there."""
 
 import importlib
 
