@@ -118,7 +118,7 @@ def start_noop(replicas: int) -> None:
 
     app = FastAPI()
 
-    @serve.deployment(num_replicas=replicas, max_ongoing_requests=100)
+    @serve.deployment(num_replicas=replicas, max_ongoing_requests=100, ray_actor_options={"num_cpus": 0})
     @serve.ingress(app)
     class Nothing:
         @app.get("/")

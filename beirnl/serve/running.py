@@ -12,6 +12,8 @@ from beirnl.serve.collections import check_built
 from beirnl.serve.searching import models_of
 from beirnl.serve.settings import Settings
 
+logger = logging.getLogger(__name__)
+
 _SLACK = 5  # seconds between the application's own limit of time and Serve's
 
 
@@ -39,11 +41,26 @@ def served(
     runtime = experiment.runtime.model_copy(update={"workers": processes})
     executor = RayExecutor(runtime, address)
     try:
+        _tell_of_room(processes * settings.cpus)
         _start(settings, host, port)
         yield
     finally:
         _stop()
         executor.close()
+
+
+def _tell_of_room(cpus: float) -> None:
+    """Ray Serve waits without a word for processes that have no room: say what they need and what is there."""
+    import ray
+
+    there = ray.cluster_resources().get("CPU", 0.0)
+    if cpus > there:
+        logger.warning(
+            "the service takes up to %g CPUs, and the cluster has %g: processes without room wait until nodes "
+            "join; lower --replicas, or cpus in its settings",
+            cpus,
+            there,
+        )
 
 
 def _start(settings: Settings, host: str, port: int) -> None:
