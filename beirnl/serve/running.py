@@ -50,14 +50,14 @@ def served(
 
 
 def _tell_of_room(cpus: float) -> None:
-    """Ray Serve waits without a word for processes that have no room: say what they need and what is there."""
+    """Ray Serve waits without a word for processes that have no room: say what is needed and there."""
     import ray
 
     there = ray.cluster_resources().get("CPU", 0.0)
     if cpus > there:
         logger.warning(
-            "the service takes up to %g CPUs, and the cluster has %g: processes without room wait until nodes "
-            "join; lower --replicas, or cpus in its settings",
+            "the service takes up to %g CPUs, and the cluster has %g: processes without room wait until nodes join; "
+            "lower --replicas, or cpus in its settings",
             cpus,
             there,
         )
