@@ -56,8 +56,8 @@ def _tell_of_room(cpus: float) -> None:
     there = ray.cluster_resources().get("CPU", 0.0)
     if cpus > there:
         logger.warning(
-            "the service takes up to %g CPUs, and the cluster has %g: processes without room wait until nodes join; "
-            "lower --replicas, or cpus in its settings",
+            "the service takes up to %g CPUs, and the cluster has %g: processes without room wait until "
+            "nodes join; lower --replicas, or cpus in its settings",
             cpus,
             there,
         )
