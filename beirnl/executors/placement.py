@@ -78,6 +78,11 @@ def nodes() -> list[NodeKind]:
     return counted([node["Resources"] for node in ray.nodes() if node["Alive"]])
 
 
+def cpus() -> float:
+    """CPUs of the cluster, with those of nodes that the autoscaler may add."""
+    return sum(kind.cpus * kind.number for kind in [*nodes(), *node_types()])
+
+
 def counted(resources: list[Mapping[str, float]]) -> list[NodeKind]:
     """Nodes that are alike, once with their number."""
     shapes = [(node.get("CPU", 0.0), node.get("GPU", 0.0)) for node in resources]

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 from beirnl.config import Experiment
 from beirnl.errors import ClusterError
+from beirnl.executors import placement
 from beirnl.executors.cluster import RayExecutor
 from beirnl.pipeline import Pipeline
 from beirnl.serve.collections import check_built
@@ -51,9 +52,7 @@ def served(
 
 def _tell_of_room(cpus: float) -> None:
     """Ray Serve waits without a word for processes that have no room: say what is needed and there."""
-    import ray
-
-    there = ray.cluster_resources().get("CPU", 0.0)
+    there = placement.cpus()
     if cpus > there:
         logger.warning(
             "the service takes up to %g CPUs, and the cluster has %g: processes without room wait until "
